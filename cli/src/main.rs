@@ -7,6 +7,7 @@ mod lock;
 mod locks;
 mod redact;
 mod ring;
+mod schema;
 mod seeds;
 mod serve;
 mod signals;
@@ -65,6 +66,9 @@ enum Command {
     /// The settings of a coordinator
     #[command(subcommand)]
     Config(serve::Command),
+    /// The tables of servers that need some
+    #[command(subcommand)]
+    Schema(schema::Command),
     Demo(Box<demo::Args>),
     Uninstall(uninstall::Args),
     Completions(describe::Completions),
@@ -147,6 +151,9 @@ impl Command {
             Self::Serve(args) => serve::run(args).map_err(Failure::from),
             Self::Dev(args) => serve::dev::run(args).map_err(Failure::from),
             Self::Config(command) => serve::config(command).map_err(Failure::from),
+            Self::Schema(command) => {
+                schema::run(command).map_err(|error| Failure::new(FAILED, error))
+            }
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
             Self::Uninstall(args) => uninstall::run(args).map_err(|error| {
                 let nature = error.nature();

@@ -3,7 +3,11 @@
 use std::{env, fmt, fs, io, path::PathBuf};
 
 use clap::Args;
-use ringfence_coordinator::shard::redis::{Address, AddressError};
+use ringfence_coordinator::{
+    ids::ClientId,
+    name::KeyPrefix,
+    shard::{ServerAddress, ServerAddressError, ServerOptions},
+};
 
 use super::redact;
 
@@ -13,10 +17,15 @@ const VARIABLE: &str = "RINGFENCE_REDIS";
 /// Servers to ask.
 #[derive(Args, Clone)]
 pub(crate) struct Seeds {
-    /// A server: redis://[user:password@]host[:port][/db]; rediss:// for TLS. Repeat it, or
-    /// separate URLs by commas [default: the URLs in RINGFENCE_REDIS, separated by commas or
-    /// spaces]
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    /// A server: redis://[user:password@]host[:port][/db], rediss:// for TLS, or
+    /// postgres://user[:password]@host[:port]/database. Repeat it, or separate URLs by commas
+    /// [default: the URLs in RINGFENCE_REDIS, separated by commas or spaces]
+    #[arg(
+        long,
+        visible_alias = "server",
+        value_name = "URL",
+        value_delimiter = ','
+    )]
     redis: Vec<String>,
     /// A file with one URL per line and # comments: keeps passwords out of the process list
     #[arg(long, value_name = "FILE", conflicts_with = "redis")]
@@ -51,7 +60,7 @@ pub(crate) enum SeedsError {
         /// The place that names it, if it is not the command line.
         place: Place,
         /// The cause.
-        source: AddressError,
+        source: ServerAddressError,
     },
 }
 
@@ -65,6 +74,7 @@ pub(crate) struct Servers {
 struct Named {
     url: String,
     place: Place,
+    parsed: ServerAddress,
     /// As in errors, without credentials.
     address: String,
 }
@@ -125,9 +135,10 @@ impl Seeds {
 
 impl Named {
     fn new(url: String, place: Place) -> Result<Self, SeedsError> {
-        match url.parse::<Address>() {
-            Ok(address) => Ok(Self {
-                address: address.to_string(),
+        match url.parse::<ServerAddress>() {
+            Ok(parsed) => Ok(Self {
+                address: parsed.to_string(),
+                parsed,
                 url,
                 place,
             }),
@@ -144,6 +155,13 @@ impl Servers {
     /// Their URLs.
     pub(crate) fn urls(&self) -> Vec<String> {
         self.named.iter().map(|named| named.url.clone()).collect()
+    }
+
+    /// How each is reached, by a process called `me`.
+    pub(crate) fn options(&self, me: ClientId) -> Vec<ServerOptions> {
+        let addresses = self.named.iter().map(|named| named.parsed.clone());
+        let options = |address| ServerOptions::new(address, me, KeyPrefix::default());
+        addresses.map(options).collect()
     }
 
     /// `text`, an error, with the place that names each server after its first mention.

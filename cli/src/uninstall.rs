@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     ids::ClientId,
     random::Random,
     shard::{
-        ShardError,
+        ServerOptions, ShardError,
         redis::{Functions, RedisOptions},
     },
 };
@@ -102,8 +102,11 @@ impl Args {
             unreachable: Vec::new(),
         };
         let me = ClientId(Random::from_os().id());
-        for url in servers.urls() {
-            let options = RedisOptions::new(url.parse()?, me);
+        for options in servers.options(me) {
+            // Others have no libraries.
+            let ServerOptions::Redis(options) = options else {
+                continue;
+            };
             let server = options.address.to_string();
             if let Err(error) = self.of_server(options, &mut report.libraries).await {
                 let error = error.to_string();

@@ -9,12 +9,12 @@ use ringfence_coordinator::{
     limits::BATCH_MAX,
     name::{Label, NameError, Namespace},
     random::Random,
-    shard::{Effect, redis::AddressError},
+    shard::{Effect, ServerAddressError},
     topology::{Constants, DeclareError, Namespaces, Removal, TopologyError, redis::RedisTopology},
 };
 use ringfence_ring::Replicas;
 
-use crate::{Client, RedisUrls, embedded, embedded::Embedded, latch::Latches, redis};
+use crate::{Client, RedisUrls, embedded, embedded::Embedded, latch::Latches, servers};
 
 /// Configures a client: where the shards are, and how to use them. Made by [`Client::builder`].
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Builder {
 #[derive(Clone)]
 pub(crate) enum Place {
     Embedded(usize),
-    Redis(Vec<String>),
+    Servers(Vec<String>),
 }
 
 impl fmt::Debug for Place {
@@ -49,7 +49,7 @@ impl fmt::Debug for Place {
         match self {
             Self::Embedded(shards) => write!(formatter, "Embedded({shards})"),
             // A URL may hold a password.
-            Self::Redis(urls) => write!(formatter, "Redis({} seeds)", urls.len()),
+            Self::Servers(urls) => write!(formatter, "Servers({} seeds)", urls.len()),
         }
     }
 }
@@ -58,8 +58,8 @@ impl fmt::Debug for Place {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Neither `embedded` nor `redis` was called, or without a shard or a URL.
-    #[error("no shards: call embedded(n) with n ≥ 1, or redis([..]) with at least one URL")]
+    /// Neither `embedded` nor `servers` was called, or without a shard or a URL.
+    #[error("no shards: call embedded(n) with n ≥ 1, or servers([..]) with at least one URL")]
     NoShards,
     /// A seed on shards that other processes share: two processes with one seed would share their
     /// nonces, and so each other's locks.
@@ -69,7 +69,7 @@ pub enum BuildError {
     SeedOnServers,
     /// A URL is invalid.
     #[error(transparent)]
-    Address(#[from] AddressError),
+    Address(#[from] ServerAddressError),
     /// A namespace or the prefix is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -157,13 +157,22 @@ impl Builder {
         self
     }
 
-    /// Uses Redis servers: one URL, or a list of URLs. They are seeds: the topology found there decides on the members. If
+    /// Uses servers of Redis, as [`servers`](Self::servers) does.
+    pub fn redis<Form>(self, urls: impl RedisUrls<Form>) -> Self {
+        self.servers(urls)
+    }
+
+    /// Uses servers: one URL, or a list of URLs, of Redis (`redis://`) or, with the feature `postgres`, of PostgreSQL
+    /// (`postgres://user:password@host/database`). Both kinds may be in one topology; with one of PostgreSQL, it has
+    /// locks and no counters. A server that no URL names is reached with the credentials of the first one of its kind.
+    ///
+    /// They are seeds: the topology found there decides on the members. If
     /// there is none, and every seed answers, a topology of exactly these servers is founded.
     /// Processes that name different servers can found different topologies, and then do not
     /// exclude each other. So found it once, with `ringfence ring init`, and set
     /// [`existing_topology`](Self::existing_topology).
-    pub fn redis<Form>(mut self, urls: impl RedisUrls<Form>) -> Self {
-        self.place = Some(Place::Redis(urls.into_urls()));
+    pub fn servers<Form>(mut self, urls: impl RedisUrls<Form>) -> Self {
+        self.place = Some(Place::Servers(urls.into_urls()));
         self
     }
 
@@ -320,10 +329,12 @@ impl Builder {
         let random = Arc::new(self.seed.map_or_else(Random::from_os, Random::seeded));
         let client = match &self.place {
             None | Some(Place::Embedded(0)) => return Err(BuildError::NoShards),
-            Some(Place::Redis(urls)) if urls.is_empty() => return Err(BuildError::NoShards),
-            Some(Place::Redis(_)) if self.seed.is_some() => return Err(BuildError::SeedOnServers),
+            Some(Place::Servers(urls)) if urls.is_empty() => return Err(BuildError::NoShards),
+            Some(Place::Servers(_)) if self.seed.is_some() => {
+                return Err(BuildError::SeedOnServers);
+            }
             Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random).await?,
-            Some(Place::Redis(urls)) => redis::build(&self, urls, random).await?,
+            Some(Place::Servers(urls)) => servers::build(&self, urls, random).await?,
         };
         let there = &client.topology().namespaces;
         for (namespace, replicas) in namespaces.iter() {
@@ -379,7 +390,7 @@ impl Builder {
             dial,
             sharing: self.sharing.clone(),
             servers_are_new,
-            shared: matches!(grounds, Grounds::Redis(_)),
+            shared: matches!(grounds, Grounds::Servers(_)),
         });
         Client {
             engine: engine.await,
@@ -404,7 +415,7 @@ pub(crate) struct Found {
 #[derive(Clone, Debug)]
 pub(crate) enum Grounds {
     Embedded(Arc<Embedded>),
-    Redis(Arc<RedisTopology>),
+    Servers(Arc<RedisTopology>),
 }
 
 fn host_and_pid() -> String {

@@ -154,7 +154,7 @@ impl Client {
     pub fn faults(&self) -> BTreeMap<ShardId, Faults> {
         match &self.grounds {
             Grounds::Embedded(shards) => shards.faults(),
-            Grounds::Redis(_) => BTreeMap::new(),
+            Grounds::Servers(_) => BTreeMap::new(),
         }
     }
 

@@ -37,10 +37,10 @@ mod lock;
 mod multi;
 #[cfg(feature = "metrics")]
 mod prometheus;
-mod redis;
 mod ring;
 mod seeds;
 mod segmented;
+mod servers;
 mod shares;
 mod terms;
 

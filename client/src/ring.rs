@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use ringfence_coordinator::{
     engine::Engine,
     mover::{Mover, Pace, Progress, Resized},
-    shard::{Effect, ShardError, redis::AddressError},
+    shard::{Effect, ServerAddressError, ShardError},
     topology::{Change, Founder, ResizeError, TopologyError, shard_id},
 };
 use ringfence_ring::{ShardId, Weight};
@@ -72,7 +72,7 @@ pub enum ReshapeError {
     Refused(#[from] ResizeError),
     /// The URL of a new shard is invalid.
     #[error(transparent)]
-    Address(#[from] AddressError),
+    Address(#[from] ServerAddressError),
     /// A new shard cannot be reached or used.
     #[error(transparent)]
     Shard(#[from] ShardError),
@@ -123,6 +123,12 @@ impl NewShard {
 
     /// A Redis server.
     pub fn redis(url: impl Into<String>) -> Self {
+        Self::server(url)
+    }
+
+    /// A server of any kind, as in [`Builder::servers`](crate::Builder::servers). One of PostgreSQL needs its tables
+    /// first, and is refused while a shard has counters.
+    pub fn server(url: impl Into<String>) -> Self {
         Self {
             url: Some(url.into()),
             ..Self::embedded()
@@ -235,7 +241,7 @@ impl Ring<'_> {
                 let id = id.expect("there are more names than shards");
                 Ok(shards.make(id, weight).await?)
             }
-            (Grounds::Redis(store), Some(url)) => {
+            (Grounds::Servers(store), Some(url)) => {
                 let address: String = url;
                 let options = store.options(&address)?;
                 Ok(store.take_in(options, id, weight).await?)

@@ -1,6 +1,6 @@
 //! The URLs of servers, one or many.
 
-/// One URL, or a list of URLs, for [`Builder::redis`](crate::Builder::redis). `Form` is inferred.
+/// One URL, or a list of URLs, for [`Builder::servers`](crate::Builder::servers). `Form` is inferred.
 pub trait RedisUrls<Form> {
     /// The URLs.
     fn into_urls(self) -> Vec<String>;

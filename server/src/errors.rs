@@ -223,7 +223,7 @@ fn faulted(fault: &CounterFault) -> Reason {
         CounterFault::Moves { .. } => Reason::Moving,
         CounterFault::OutOfMemory { .. } => Reason::OutOfMemory,
         CounterFault::Foreign { .. } => Reason::Foreign,
-        CounterFault::NotOnDisk { .. } => Reason::ShardUnusable,
+        CounterFault::LocksOnly { .. } | CounterFault::NotOnDisk { .. } => Reason::ShardUnusable,
         CounterFault::TooFewReplicas { .. } => Reason::ShardUnavailable,
         CounterFault::Closed => Reason::Stopping,
         CounterFault::Name(_) | CounterFault::Manifest(_) | CounterFault::Unexpected { .. } => {

@@ -233,7 +233,7 @@ impl Asked<'_> {
     /// A client of the servers, to be built.
     pub(super) fn client(&self) -> Builder {
         Client::builder()
-            .redis(self.servers.urls())
+            .servers(self.servers.urls())
             .existing_topology(!self.args.found)
             .servers_are_new(self.args.servers_are_new)
             .members_only(true)

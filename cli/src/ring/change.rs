@@ -5,10 +5,12 @@ use std::{collections::BTreeSet, str::FromStr};
 use ringfence_client::{BootClock, Clock as _, ShardId, Topology, Weight};
 use ringfence_coordinator::{
     ids::Life,
-    shard::redis::Address,
-    topology::{Change, Founder, ResizeError, shard_id},
+    shard::ServerAddress,
+    topology::{Change, Founder, ResizeError, redis::RedisTopology, shard_id},
 };
 use ringfence_ring::Zone;
+
+use super::RingError;
 
 /// Shards to add, to remove, and to weigh.
 #[derive(Debug, Default)]
@@ -21,7 +23,7 @@ pub(super) struct RequestedChange {
 /// A server to add as a shard: `URL[=WEIGHT]`, and its zone.
 #[derive(Clone, Debug)]
 pub(super) struct Newcomer {
-    pub(super) address: Address,
+    pub(super) address: ServerAddress,
     pub(super) weight: Weight,
     /// `None`: the next free letter.
     pub(super) id: Option<ShardId>,
@@ -50,6 +52,13 @@ impl RequestedChange {
         topology.begin(self.change(newcomers.map(founder)), BootClock.unix())
     }
 
+    /// Checks that no shard has counters if a new one keeps none.
+    pub(super) async fn check_counters(&self, store: &RedisTopology) -> Result<(), RingError> {
+        let addresses = self.add.iter().map(|newcomer| newcomer.address.as_str());
+        let checked = store.check_counters(addresses).await;
+        checked.map_err(RingError::Newcomer)
+    }
+
     /// The change to begin, after the new servers were taken in as `founders`.
     pub(super) fn change(&self, founders: impl IntoIterator<Item = Founder>) -> Change {
         let weigh = self.weigh.iter().cloned();
@@ -75,14 +84,18 @@ impl RequestedChange {
 impl FromStr for Newcomer {
     type Err = String;
 
-    /// A suffix of `=` and a number is a weight: the parameters of a URL are file names.
+    /// A suffix of `=` and a number is a weight: the parameters of a URL of Redis are file names. One of PostgreSQL
+    /// with parameters has the weight 1.
     fn from_str(text: &str) -> Result<Self, String> {
+        let is_parameter = |url: &str| url.starts_with("postgres") && url.contains('?');
         let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
         let (url, weight) = match text.rsplit_once('=') {
-            Some((url, digits)) if number(digits) => (url, weight(digits)?),
+            Some((url, digits)) if number(digits) && !is_parameter(url) => (url, weight(digits)?),
             _ => (text, Weight::ONE),
         };
-        let address = url.parse::<Address>().map_err(|error| error.to_string())?;
+        let address = url
+            .parse::<ServerAddress>()
+            .map_err(|error| error.to_string())?;
         Ok(Self {
             address,
             weight,
@@ -121,6 +134,12 @@ mod tests {
             ("redis://h=3", "redis://h:6379/0", 3),
             ("redis://h:1/2=10000", "redis://h:1/2", 10_000),
             ("redis://u:p=a@h:1", "redis://h:1/0", 1),
+            ("postgres://u@h/locks=2", "postgres://h:5432/locks", 2),
+            (
+                "postgres://u@h/a?connect_timeout=2",
+                "postgres://h:5432/a",
+                1,
+            ),
         ] {
             let newcomer: Newcomer = text.parse().unwrap();
             assert_eq!(newcomer.address.to_string(), address);

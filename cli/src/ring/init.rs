@@ -5,8 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use ringfence_client::{Client, Constants, Removal, Token};
 use ringfence_coordinator::{
+    ids::ClientId,
     limits::EPOCH_MAX,
-    shard::redis::Address,
+    random::Random,
+    shard::ServerAddress,
     topology::{Namespaces, redis::Founding},
 };
 use ringfence_ring::Zone;
@@ -83,7 +85,7 @@ impl Init {
         let home = self
             .topology_at
             .as_deref()
-            .map(str::parse::<Address>)
+            .map(str::parse::<ServerAddress>)
             .transpose()?;
         let founding = Founding {
             after: self.after.map(Token::epoch).unwrap_or_default(),
@@ -94,6 +96,9 @@ impl Init {
             within: ASK_WITHIN,
             ..Founding::default()
         };
+        for options in servers.options(ClientId(Random::from_os().id())) {
+            options.prepare().await.map_err(RingError::Tables)?;
+        }
         let joined = join(&servers, founding).await?;
         if let Some(token) = self.after
             && joined.topology.founded <= token.epoch()
@@ -101,7 +106,7 @@ impl Init {
             return Err(RingError::TooLate(joined.topology.id.clone()));
         }
         let client = Client::builder()
-            .redis(servers.urls())
+            .servers(servers.urls())
             .existing_topology(true);
         let mut client = client
             .max_lease(self.max_lease)

@@ -24,7 +24,7 @@ use ringfence_coordinator::{
     ids::ClientId,
     mover::NamespaceError,
     random::Random,
-    shard::redis::{AddressError, RedisOptions},
+    shard::{ServerAddressError, ShardError},
     topology::{
         DeclareError, DecommissionError, ResizeError,
         redis::{Founding, Joined, connect},
@@ -154,7 +154,10 @@ pub(crate) enum RingError {
     #[error(transparent)]
     Seeds(#[from] SeedsError),
     #[error(transparent)]
-    Address(#[from] AddressError),
+    Address(#[from] ServerAddressError),
+    /// A server lacks its tables, and they cannot be made.
+    #[error(transparent)]
+    Tables(ShardError),
     #[error(transparent)]
     Topology(#[from] TopologyError),
     #[error(transparent)]
@@ -254,7 +257,7 @@ pub(super) fn print(what: &(impl Display + Serialize), json: bool) -> Result<(),
 /// A client of the existing topology. It founds none.
 pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
     let servers = seeds.servers()?;
-    let client = Client::builder().redis(servers.urls());
+    let client = Client::builder().servers(servers.urls());
     let client = client.existing_topology(true).connect_within(ASK_WITHIN);
     client.build().await.map_err(|error| match error {
         BuildError::Topology(error) => RingError::connecting(error, &servers),
@@ -286,11 +289,6 @@ async fn join(servers: &Servers, founding: Founding) -> Result<Joined, RingError
     let clock = Arc::new(BootClock);
     let random = Arc::new(Random::from_os());
     let me = ClientId(random.id());
-    let urls = servers.urls();
-    let seeds: Result<Vec<_>, AddressError> = urls
-        .iter()
-        .map(|url| Ok(RedisOptions::new(url.parse()?, me)))
-        .collect();
-    let joined = connect(seeds?, founding, clock, random, me).await;
+    let joined = connect(servers.options(me), founding, clock, random, me).await;
     joined.map_err(|error| RingError::connecting(error, servers))
 }

@@ -4,7 +4,9 @@ use std::fmt;
 
 use clap::Args;
 use ringfence_client::{ShardId, Topology, TopologyError};
-use ringfence_coordinator::topology::{Preview, ShardName};
+use ringfence_coordinator::topology::{
+    Preview, ShardName, TopologyStore as _, redis::RedisTopology,
+};
 use serde::Serialize;
 
 use super::{
@@ -82,18 +84,21 @@ impl Plan {
             remove: self.remove.clone(),
             weigh: self.weigh.clone(),
         };
-        let topology = join(&self.seeds.servers()?, existing_only())
-            .await?
-            .topology;
-        Planned::of(&requested, &topology)
+        let joined = join(&self.seeds.servers()?, existing_only()).await?;
+        Planned::of(&requested, &joined.store).await
     }
 }
 
 impl Planned {
-    /// The plan for `topology`.
-    pub(super) fn of(requested: &RequestedChange, topology: &Topology) -> Result<Self, RingError> {
-        let begun = requested.rehearsed(topology)?;
-        Ok(Self::between(topology, &begun)?)
+    /// The plan for the topology in `store`.
+    pub(super) async fn of(
+        requested: &RequestedChange,
+        store: &RedisTopology,
+    ) -> Result<Self, RingError> {
+        let topology = store.load().await?;
+        let begun = requested.rehearsed(&topology)?;
+        requested.check_counters(store).await?;
+        Ok(Self::between(&topology, &begun)?)
     }
 
     fn between(topology: &Topology, begun: &Topology) -> Result<Self, TopologyError> {

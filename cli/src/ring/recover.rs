@@ -32,7 +32,7 @@ impl Recover {
         let before = store.view();
         self.check(&before)?;
         let topology = store.recover(&self.attest_dead).await?;
-        let client = Client::builder().redis(servers.urls());
+        let client = Client::builder().servers(servers.urls());
         let client = client.existing_topology(true).build().await?;
         let done = if topology.version() > before.version() {
             Done::Recovered

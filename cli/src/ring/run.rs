@@ -8,8 +8,9 @@ use ringfence_coordinator::{
     ids::ClientId,
     limits::{MOVER_PAUSE, MOVER_PAUSE_MAX, SLOTS_IN_FLIGHT},
     mover::{Mover, Observer, Pace, Parts},
+    name::KeyPrefix,
     random::Random,
-    shard::redis::RedisOptions,
+    shard::ServerOptions,
     topology::{Founder, Goal, Swap, TopologyStore as _, redis::RedisTopology},
 };
 use ringfence_ring::limits::SLOTS_MAX;
@@ -72,7 +73,7 @@ impl Begin {
     ) -> Result<(), RingError> {
         let store = self.how.store().await?;
         if self.dry_run {
-            let planned = Planned::of(requested, &*store.load().await?)?;
+            let planned = Planned::of(requested, &store).await?;
             return print(&planned, self.how.json);
         }
         let aim = begin(&store, requested).await?;
@@ -144,9 +145,12 @@ async fn begin(
         let topology = store.load().await?;
         // Every refusal comes before the first change at a server.
         requested.rehearsed(&topology)?;
+        requested.check_counters(store).await?;
         let mut founders = Vec::new();
         for (newcomer, id) in requested.add.iter().zip(requested.ids(&topology)) {
-            let options = RedisOptions::new(newcomer.address.clone(), me);
+            let (address, prefix) = (newcomer.address.clone(), KeyPrefix::default());
+            let options = ServerOptions::new(address, me, prefix);
+            options.prepare().await.map_err(RingError::Tables)?;
             let founder = store.take_in(options, Some(id), newcomer.weight).await;
             founders.push(Founder {
                 zone: newcomer.zone.clone(),

@@ -2,6 +2,7 @@
 
 mod moved;
 mod namespaces;
+mod postgresql;
 mod remove_failed;
 mod shown;
 

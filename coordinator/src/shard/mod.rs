@@ -15,6 +15,7 @@ mod mode;
 mod notification;
 mod op;
 mod rules;
+mod server;
 mod slots;
 
 pub mod docs;
@@ -41,6 +42,8 @@ pub use mode::{LockKind, LockMode};
 pub use notification::{Notification, QueuedGrant, Subscription};
 pub use op::{Answers, Op, Proof, Release, Reply, Request, ShardTime, Ticket};
 pub use ringfence_segment_lock::Effect;
+pub(crate) use server::keeps_counters;
+pub use server::{ServerAddress, ServerAddressError, ServerOptions};
 pub use slots::{Mode, SlotState, SlotStates};
 
 use crate::ids::{Epoch, Token};

@@ -9,7 +9,7 @@ use super::{Constants, FailedShard, Goal, Migration, Namespaces, Opening};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
-    shard::{Arm, Grace, MarkQuiet, Mode, SlotState, SlotStates},
+    shard::{Arm, Grace, MarkQuiet, Mode, SlotState, SlotStates, keeps_counters},
 };
 
 /// Orders records: a later incarnation beats every version of an earlier one.
@@ -127,6 +127,13 @@ impl Topology {
     /// The entry of `shard`.
     pub fn shard(&self, shard: &ShardId) -> Option<&ShardEntry> {
         self.shards.get(&ShardName(shard.clone()))
+    }
+
+    /// A shard that keeps no counters: while there is one, nobody changes or creates any.
+    pub fn locks_only(&self) -> Option<&ShardId> {
+        let mut shards = self.shards.iter();
+        let shard = shards.find(|(_, entry)| !keeps_counters(&entry.address));
+        shard.map(|(name, _)| &name.0)
     }
 
     /// Whether a [`Mover`](crate::mover::Mover) has work to do.

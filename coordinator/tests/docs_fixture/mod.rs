@@ -14,6 +14,9 @@ use ringfence_coordinator::{
 
 pub(crate) use store::Server;
 
+/// The topology that may arm it.
+const TOPOLOGY: &str = "d0c5";
+
 /// How long a turn is.
 const TURN: Duration = Duration::from_millis(1);
 
@@ -29,10 +32,9 @@ impl Docs {
         tokio::time::pause();
         let server = Arc::new(Server::starting_at(BootClock));
         let random = Arc::new(Random::seeded(1));
-        Self {
-            shard: Arc::new(DocsShard::new(server.clone(), random)),
-            server,
-        }
+        let shard = Arc::new(DocsShard::new(server.clone(), random));
+        shard.join(TOPOLOGY, "home").await.unwrap();
+        Self { shard, server }
     }
 }
 
@@ -43,7 +45,7 @@ impl Fixture for Docs {
     }
 
     fn topology(&self) -> String {
-        "docs".into()
+        TOPOLOGY.into()
     }
 
     async fn elapse(&self, length: Duration) {

@@ -306,6 +306,10 @@ impl Session for Connection {
         ConnectionId(self.id)
     }
 
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     async fn ended(&mut self) {
         std::future::pending().await
     }

@@ -7,18 +7,15 @@ use ringfence_coordinator::{
     ids::ClientId,
     mover::{Mover, Observer, Pace, Parts, Resized},
     random::Random,
-    shard::{
-        Shard, ShardError,
-        redis::{RedisOptions, RedisShard},
-    },
+    shard::redis::RedisOptions,
     spawn::{RedisServer, RedisServerBuilder},
     topology::{
-        Change, Constants, Dial, ShardEntry, Topology, TopologyStore,
+        Change, Constants, Topology, TopologyStore,
         redis::{Founding, RedisTopology, connect},
         shard_id,
     },
 };
-use ringfence_ring::{ShardId, SlotCount, Weight};
+use ringfence_ring::{SlotCount, Weight};
 use tokio::time::timeout;
 
 use super::{
@@ -35,17 +32,6 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(4);
 
 /// Nothing takes so long.
 const SOON: Duration = Duration::from_secs(120);
-
-/// Shards at the addresses that the record spells.
-#[derive(Debug)]
-struct OnServers(Arc<RedisTopology>);
-
-impl Dial for OnServers {
-    fn dial(&self, _: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
-        let options = self.0.options(&entry.address).unwrap();
-        Ok(Arc::new(RedisShard::new(options)))
-    }
-}
 
 /// The topology of 256 slots on the servers at `urls`; founded on them, if they have none.
 pub(crate) async fn topology(urls: &[String]) -> Arc<RedisTopology> {
@@ -128,7 +114,7 @@ impl Stage {
 /// Where locks are taken.
 pub(crate) fn ring(store: &Arc<RedisTopology>) -> Ring {
     Ring {
-        dial: Arc::new(OnServers(store.clone())),
+        dial: store.clone(),
         store: store.clone(),
         clock: Arc::new(BootClock),
         hold: Duration::from_millis(300),

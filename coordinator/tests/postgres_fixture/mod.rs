@@ -28,6 +28,9 @@ use tokio::sync::Mutex;
 /// The server of all tests that run now. Each has a schema of its own.
 static SHARED: Mutex<Weak<PostgreSql>> = Mutex::const_new(Weak::new());
 
+/// Id of the topology that may arm it: as on Redis.
+const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
+
 /// What tests need not wait for: a server that loses its machine's memory.
 const SETTINGS: [(&str, &str); 2] = [("fsync", "off"), ("max_connections", "300")];
 
@@ -43,23 +46,36 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// An empty schema.
+    /// An empty schema, of a member of the topology.
     pub(crate) async fn new() -> Self {
+        Self::on(Self::shared().await, Tables::Logged).await
+    }
+
+    /// An empty schema, of a member of none.
+    pub(crate) async fn bare() -> Self {
+        Self::bare_on(Self::shared().await, Tables::Logged).await
+    }
+
+    async fn shared() -> Arc<PostgreSql> {
         let mut shared = SHARED.lock().await;
-        let server = match shared.upgrade() {
+        match shared.upgrade() {
             Some(server) => server,
             None => {
                 let server = Arc::new(PostgreSql::spawn_with(&SETTINGS).await);
                 *shared = Arc::downgrade(&server);
                 server
             }
-        };
-        drop(shared);
-        Self::on(server, Tables::Logged).await
+        }
     }
 
-    /// An empty schema on `server`.
+    /// An empty schema on `server`, of a member of the topology.
     pub(crate) async fn on(server: Arc<PostgreSql>, tables: Tables) -> Self {
+        let fixture = Self::bare_on(server, tables).await;
+        fixture.join().await;
+        fixture
+    }
+
+    async fn bare_on(server: Arc<PostgreSql>, tables: Tables) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let prefix = format!("test_{}", NUMBER.fetch_add(1, Relaxed));
         let mut options = options_at(server.port());
@@ -72,6 +88,11 @@ impl Postgres {
             ahead_ms: AtomicI64::new(0),
             slow: OnceLock::new(),
         }
+    }
+
+    /// Makes the shard a member of the topology, as it was.
+    pub(crate) async fn join(&self) {
+        self.shard.join(TOPOLOGY, "home").await.unwrap();
     }
 
     /// A connection that asks nothing of anybody.
@@ -117,7 +138,7 @@ impl Fixture for Postgres {
     }
 
     fn topology(&self) -> String {
-        "postgres".into()
+        TOPOLOGY.into()
     }
 
     /// Instead of waiting for minutes, the shard's clock goes ahead.

@@ -20,7 +20,7 @@ use ringfence_test_support::Relay;
 use tokio::sync::Mutex;
 
 /// Id of the topology that the server's pointer names.
-const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
+pub(crate) const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
 
 /// A server, and the shard on it.
 pub(crate) struct Redis {

@@ -129,7 +129,7 @@ async fn a_home_of_its_own_is_no_shard() {
     let mut seeds = servers.seeds();
     let home = seeds.pop().unwrap().address;
     let founding = Founding {
-        home: Some(home.clone()),
+        home: Some(home.clone().into()),
         ..founding()
     };
     let joined = join_with(seeds.clone(), founding).await.unwrap();

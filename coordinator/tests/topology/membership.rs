@@ -270,7 +270,7 @@ async fn a_home_that_is_no_shard_is_not_released_by_whatever_name() {
     let (servers, home) = (Servers::spawn(1).await, Servers::spawn(1).await);
     let address = home.seeds().remove(0).address;
     let founding = Founding {
-        home: Some(address.clone()),
+        home: Some(address.clone().into()),
         ..founding()
     };
     let joined = join_with(servers.seeds(), founding).await.unwrap();

@@ -273,7 +273,7 @@ async fn a_home_that_is_no_shard_is_attested_by_its_address() {
     let (servers, mut home) = (Servers::spawn(2).await, Servers::spawn(1).await);
     let address = home.seeds()[0].address.clone();
     let founding = Founding {
-        home: Some(address.clone()),
+        home: Some(address.clone().into()),
         ..founding()
     };
     let joined = join_with(servers.seeds(), founding).await.unwrap();
@@ -289,7 +289,7 @@ async fn a_home_that_is_no_shard_is_attested_by_its_address() {
 async fn a_home_that_comes_back_again_and_again_keeps_no_trace_of_former_lives() {
     let (servers, mut home) = (Servers::spawn(1).await, Servers::spawn_saving(1).await);
     let founding = Founding {
-        home: Some(home.seeds()[0].address.clone()),
+        home: Some(home.seeds()[0].address.clone().into()),
         ..founding()
     };
     let joined = join_with(servers.seeds(), founding).await.unwrap();

@@ -96,7 +96,7 @@ async fn two_names_of_one_server_are_an_error_that_names_both() {
         join(seeds.clone()).await,
         Err(TopologyError::Seeds(_))
     ));
-    let home = Some(seeds.pop().unwrap().address);
+    let home = Some(seeds.pop().unwrap().address.into());
     let joined = join_with(seeds, Founding { home, ..founding() }).await;
     assert!(matches!(joined, Err(TopologyError::Seeds(_))), "{joined:?}");
 }

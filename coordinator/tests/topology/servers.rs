@@ -7,7 +7,7 @@ use ringfence_coordinator::{
     clock::BootClock,
     ids::{ClientId, Life},
     random::Random,
-    shard::redis::RedisOptions,
+    shard::{ServerOptions, redis::RedisOptions},
     spawn::RedisServer,
     topology::{
         Topology, TopologyError,
@@ -229,7 +229,7 @@ pub(crate) fn hopeless() -> Founding {
 }
 
 pub(crate) async fn join_with(
-    seeds: Vec<RedisOptions>,
+    seeds: Vec<impl Into<ServerOptions>>,
     founding: Founding,
 ) -> Result<Joined, TopologyError> {
     let random = Arc::new(Random::from_os());

@@ -3,17 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use ringfence_conformance::topology::Fixture;
+use ringfence_conformance::{shard::Fixture as _, topology::Fixture};
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Life},
+    shard::{ServerAddress, ServerOptions},
     topology::{
-        Blueprint, Constants, Founder, Home, Namespaces, Topology, TopologyStore,
-        memory::MemoryTopology,
+        Blueprint, Constants, Founder, Home, Namespaces, Swap, Topology, TopologyError,
+        TopologyStore, memory::MemoryTopology, redis::Founding,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
 
-use super::servers::{Servers, join};
+use super::servers::{Servers, founding, join, join_with};
+use crate::postgres_fixture::Postgres;
 
 /// The record in this process's memory.
 struct Memory {
@@ -88,8 +90,97 @@ impl Fixture for Redis {
     }
 }
 
+/// The record on PostgreSQL, and a copy on Redis.
+struct OnPostgres {
+    home: Postgres,
+    servers: Servers,
+    founded: Arc<Topology>,
+}
+
+impl OnPostgres {
+    async fn new() -> Self {
+        let (home, servers) = (Postgres::bare().await, Servers::spawn(1).await);
+        let at = ServerAddress::Postgres(home.options.address.clone());
+        let founding = Founding {
+            home: Some(at),
+            ..founding()
+        };
+        let joined = join_with(seeds(&home, &servers), founding).await;
+        Self {
+            founded: joined.unwrap().topology,
+            home,
+            servers,
+        }
+    }
+}
+
+fn seeds(home: &Postgres, servers: &Servers) -> Vec<ServerOptions> {
+    let others = servers.seeds().into_iter().map(ServerOptions::from);
+    [home.options.clone().into()]
+        .into_iter()
+        .chain(others)
+        .collect()
+}
+
+#[async_trait]
+impl Fixture for OnPostgres {
+    fn founded(&self) -> Arc<Topology> {
+        self.founded.clone()
+    }
+
+    async fn open(&self) -> Arc<dyn TopologyStore> {
+        let joined = join_with(seeds(&self.home, &self.servers), founding()).await;
+        joined.unwrap().store
+    }
+}
+
+/// Its life ends: the record may be an old one, and is put in force again behind a fence.
+#[tokio::test]
+async fn a_record_on_postgresql_outlasts_the_life_of_its_server() {
+    let stage = OnPostgres::new().await;
+    let store = stage.open().await;
+    stage.home.restart().await;
+    let recovered = store.load().await.unwrap();
+    assert!(recovered.incarnation > stage.founded.incarnation);
+    assert_eq!(recovered.home.address, stage.founded.home.address);
+    assert_ne!(recovered.home.life, stage.founded.home.life);
+    let other = stage.open().await;
+    assert_eq!(*other.load().await.unwrap(), *recovered);
+    // The former incarnation is over.
+    let mut late = Topology::clone(&stage.founded);
+    late.version += 1;
+    let swap = store.swap(stage.founded.version(), &late).await;
+    assert!(
+        matches!(swap, Err(TopologyError::RecoverNeeded { .. })),
+        "{swap:?}"
+    );
+}
+
+/// The copies on PostgreSQL serve when a home on Redis comes back without its record.
+#[tokio::test]
+async fn a_copy_on_postgresql_restores_the_record_of_a_home_on_redis() {
+    let (member, mut servers) = (Postgres::bare().await, Servers::spawn(1).await);
+    let home = servers.seeds().remove(0).address.into();
+    let founding = Founding {
+        home: Some(home),
+        ..founding()
+    };
+    let joined = join_with(seeds(&member, &servers), founding).await.unwrap();
+    let mut next = Topology::clone(&joined.topology);
+    next.version += 1;
+    let done = joined.store.swap(joined.topology.version(), &next).await;
+    assert!(matches!(done, Ok(Swap::Done)), "{done:?}");
+    servers.0[0].restart().await.unwrap();
+    let recovered = joined.store.load().await.unwrap();
+    assert!(recovered.incarnation > next.incarnation && recovered.version > next.version);
+}
+
 mod memory {
     ringfence_conformance::topology_conformance!(super::Memory::new());
+}
+
+mod postgres {
+    ringfence_conformance::topology_conformance!(super::OnPostgres::new());
 }
 
 mod redis {

@@ -237,7 +237,7 @@ impl Config {
     /// A client of the shards. It founds no topology.
     pub fn client(&self) -> Builder {
         Client::builder()
-            .redis(self.shards.values())
+            .servers(self.shards.values())
             .prefix(&self.prefix)
             // Another coordinator may go on with a lock: it cannot be handed on here.
             .handoff(0, Duration::ZERO)

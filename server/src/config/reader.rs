@@ -5,7 +5,7 @@ use std::{
 };
 
 use config::{Map, Source, Value, ValueKind};
-use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
+use ringfence_coordinator::{name::KeyPrefix, shard::ServerAddress};
 
 use super::ConfigError;
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
@@ -192,7 +192,7 @@ impl Reader {
             }
         };
         // Not the URL: it may hold a password.
-        match url.parse::<Address>() {
+        match url.parse::<ServerAddress>() {
             Ok(_) => Some(url),
             Err(error) => {
                 self.problem(format!("{key}: {error}"));

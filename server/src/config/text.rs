@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use ringfence_coordinator::shard::redis::Address;
+use ringfence_coordinator::shard::ServerAddress;
 
 use super::{Config, Limits};
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, token_digest};
@@ -140,12 +140,16 @@ impl Config {
                 format_args!("shards.{}", key(name)),
                 "Servers to find the topology at: url, or url_file, a file with the URL. Their names only tell settings apart.",
             );
-            let shown = match url.parse::<Address>() {
+            let shown = match url.parse::<ServerAddress>() {
                 Ok(address) if file.redacted => address.to_string(),
                 _ if file.redacted => REDACTED.to_owned(),
                 _ => url.clone(),
             };
-            file.line("url", quoted(shown), "redis:// or rediss://.");
+            file.line(
+                "url",
+                quoted(shown),
+                "redis:// or rediss://; or postgres://, a server that keeps locks and no counters.",
+            );
         }
         if let Some(tls) = tls {
             write_tls(tls, file);

@@ -37,6 +37,9 @@ impl Inner {
         key: &LockKey,
         op: &CounterOp,
     ) -> Result<CounterReply, StorageError> {
+        if let Some(shard) = self.routing.locks_only() {
+            return Err(CounterFault::LocksOnly { shard }.into());
+        }
         let until = self.now() + COUNTER_PATIENCE;
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut unknown = false;

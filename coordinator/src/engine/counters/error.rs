@@ -18,6 +18,15 @@ pub enum CounterFault {
     /// The account's name makes no valid key.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The ring has a shard that keeps none.
+    #[error(
+        "shard {shard} keeps locks, and neither counters nor segmented locks: they need a topology with shards on \
+         Redis alone"
+    )]
+    LocksOnly {
+        /// The shard.
+        shard: ShardId,
+    },
     /// The shard that has it gave no answer.
     #[error("shard {shard}: {error}")]
     Shard {
@@ -94,6 +103,7 @@ impl CounterFault {
             Self::Shard { error, .. } => error.is_retryable(),
             Self::Moves { .. } | Self::TooFewReplicas { .. } | Self::OutOfMemory { .. } => true,
             Self::Name(_)
+            | Self::LocksOnly { .. }
             | Self::NotOnDisk { .. }
             | Self::Foreign { .. }
             | Self::Manifest(_)
@@ -108,6 +118,7 @@ impl CounterFault {
             Self::Shard { error, .. } => error.effect(),
             Self::TooFewReplicas { .. } | Self::Closed | Self::Unexpected { .. } => Effect::Unknown,
             Self::Name(_)
+            | Self::LocksOnly { .. }
             | Self::Moves { .. }
             | Self::NotOnDisk { .. }
             | Self::OutOfMemory { .. }

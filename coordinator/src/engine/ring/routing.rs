@@ -93,6 +93,8 @@ pub(crate) struct View {
     pub(crate) topology: Arc<Topology>,
     /// In the order of the table's shards.
     pub(crate) renewers: Vec<Arc<LeaseRenewer>>,
+    /// A shard that keeps no counters.
+    locks_only: Option<ShardId>,
 }
 
 impl Routing {
@@ -106,6 +108,7 @@ impl Routing {
         let nothing = View {
             topology: topology.clone(),
             renewers: Vec::new(),
+            locks_only: None,
         };
         let routing = Self {
             view: ArcSwap::from_pointee(nothing),
@@ -228,6 +231,11 @@ impl Routing {
         self.view.load().topology.clone()
     }
 
+    /// A shard that keeps no counters.
+    pub(crate) fn locks_only(&self) -> Option<ShardId> {
+        self.view.load().locks_only.clone()
+    }
+
     pub(crate) fn view(&self) -> Arc<View> {
         self.view.load_full()
     }
@@ -297,7 +305,11 @@ impl Routing {
             LeaseRenewer::start(driver, map, self.requests.clone(), around)
         };
         let renewers = topology.table.shards().iter().map(renewer).collect();
-        self.view.store(Arc::new(View { topology, renewers }));
+        self.view.store(Arc::new(View {
+            locks_only: topology.locks_only().cloned(),
+            topology,
+            renewers,
+        }));
     }
 }
 

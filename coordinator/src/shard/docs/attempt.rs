@@ -10,7 +10,7 @@ use super::{
     view::View,
 };
 use crate::{
-    ids::Token,
+    ids::{ClientId, Token},
     name::LockKey,
     random::Random,
     shard::{
@@ -24,6 +24,9 @@ pub(super) const ATTEMPTS: u32 = 64;
 
 /// The pause between two attempts is a random part of this.
 const PAUSE: Duration = Duration::from_millis(8);
+
+/// The client that is told of a new topology record: all that watch it. Other clients have random numbers of 128 bits.
+pub(super) const WATCHERS: ClientId = ClientId(0);
 
 /// A session, and the documents of the whole shard as it read them.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ pub(super) struct Changes {
     pub(super) writes: Vec<Write>,
     pub(super) tokens: TokenChange,
     pub(super) notifications: Vec<Notification>,
+    /// The version of a topology record that comes into force.
+    pub(super) announcement: Option<String>,
 }
 
 impl Desk {
@@ -124,6 +129,7 @@ impl Desk {
             mut writes,
             tokens,
             notifications,
+            announcement,
         } = changes;
         let now_ms = read.now_ms;
         let version = |name: &Name| (name.clone(), self.view.version(name));
@@ -146,7 +152,11 @@ impl Desk {
             version: self.random.below(1 << 63),
             tokens,
             not_after_ms: until.min(now_ms.saturating_add(millis(COMMIT_WITHIN))),
-            messages: notifications.iter().map(message).collect(),
+            messages: notifications
+                .iter()
+                .map(message)
+                .chain(announcement.map(|text| (WATCHERS, text)))
+                .collect(),
         };
         match self.session.commit(&commit).await? {
             Committed::Done => {

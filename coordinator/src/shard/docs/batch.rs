@@ -169,6 +169,7 @@ impl Desk {
                 false => TokenChange::None,
             },
             notifications,
+            announcement: None,
         };
         Ok(match self.commit(&read, changes).await? {
             true => Attempted::Done(answers),

@@ -23,9 +23,15 @@ use crate::{
 impl Desk {
     /// As [`rules::arm`]. How long the life has been up is not known.
     pub(super) async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        self.change(
-            |_| BTreeSet::new(),
-            |head, slots, now_ms| rules::arm(head, slots, arm, None, now_ms),
+        self.change_view(
+            |_| BTreeSet::from([Name::Topology]),
+            |view, now_ms| match view.affiliation.id() == Some(&*arm.topology) {
+                true => rules::arm(&mut view.head, &mut view.slots, arm, None, now_ms),
+                false => Err(ShardError::Refused {
+                    what: "arm",
+                    reason: "its pointer does not name this topology".into(),
+                }),
+            },
         )
         .await
     }
@@ -103,15 +109,26 @@ impl Desk {
         names: impl Fn(&View) -> BTreeSet<Name>,
         rule: impl Fn(&mut Head, &mut Slots, u64) -> Result<T, ShardError>,
     ) -> Result<T, ShardError> {
+        self.change_view(names, |view, now_ms| {
+            rule(&mut view.head, &mut view.slots, now_ms)
+        })
+        .await
+    }
+
+    /// As [`change`](Self::change), to all that `names` tells.
+    pub(super) async fn change_view<T>(
+        &mut self,
+        names: impl Fn(&View) -> BTreeSet<Name>,
+        rule: impl Fn(&mut View, u64) -> Result<T, ShardError>,
+    ) -> Result<T, ShardError> {
         for attempt in 0..ATTEMPTS {
             self.pause(attempt).await;
             self.view = View::default();
             let read = self.read(&names, &BTreeSet::new(), |_| None).await?;
             self.view.put_token(read.last);
             let (before, imports) = (self.view.clone(), self.view.imports(&read.names));
-            let View { head, slots, .. } = &mut self.view;
             // A rule that refuses may have raised the fence, and kept the copy.
-            let result = rule(head, slots, read.now_ms);
+            let result = rule(&mut self.view, read.now_ms);
             let life = self.session.life();
             let mut writes = self.view.changed_states(life, &before, &read.names);
             writes.extend(self.view.changed_imports(life, &imports, read.now_ms));
@@ -119,6 +136,10 @@ impl Desk {
                 writes,
                 tokens: token_change(before.token(), self.view.token()),
                 notifications: Vec::new(),
+                announcement: match self.view.affiliation == before.affiliation {
+                    true => None,
+                    false => self.view.affiliation.announcement(),
+                },
             };
             if self.commit(&read, changes).await? {
                 return result;

@@ -1,15 +1,14 @@
 //! A connection to a shard on a store of documents.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_ring::Slot;
 
-use super::{attempt::Desk, store::Session};
+use super::attempt::Desk;
 use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
-    random::Random,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
         ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Declare,
@@ -20,13 +19,7 @@ use crate::{
 };
 
 /// A connection to a [`DocsShard`](super::DocsShard).
-pub(super) struct DocsLink(Desk);
-
-impl DocsLink {
-    pub(super) fn new(session: Box<dyn Session>, random: Arc<Random>) -> Self {
-        Self(Desk::new(session, random))
-    }
-}
+pub(super) struct DocsLink(pub(super) Desk);
 
 #[async_trait]
 impl Link for DocsLink {

@@ -107,4 +107,5 @@ const NOTHING: Changes = Changes {
     writes: Vec::new(),
     tokens: TokenChange::None,
     notifications: Vec::new(),
+    announcement: None,
 };

@@ -19,12 +19,14 @@ mod control;
 mod counters;
 mod link;
 mod locks;
+mod member;
 mod migration;
 mod shard;
 mod store;
 mod subscription;
 mod view;
 
+pub(crate) use member::{DocsMember, MemberState};
 pub use shard::DocsShard;
 pub use store::{
     COMMIT_WITHIN, Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Inbox, Name,

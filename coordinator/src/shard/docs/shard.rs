@@ -4,7 +4,12 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use super::{link::DocsLink, store::Store, subscription::DocsSubscription};
+use super::{
+    attempt::Desk,
+    link::DocsLink,
+    store::{Inbox, Store},
+    subscription::DocsSubscription,
+};
 use crate::{
     ids::{ClientId, Life},
     random::Random,
@@ -32,8 +37,19 @@ impl DocsShard {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<DocsLink>, ShardError> {
+        Ok(Box::new(DocsLink(self.desk(former).await?)))
+    }
+
+    pub(super) async fn desk(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Desk, ShardError> {
         let session = self.store.open(former).await?;
-        Ok(Box::new(DocsLink::new(session, self.random.clone())))
+        Ok(Desk::new(session, self.random.clone()))
+    }
+
+    pub(super) async fn listen_for(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
+        self.store.listen(client).await
     }
 }
 
@@ -66,7 +82,7 @@ impl Shard for DocsShard {
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
-        let inbox = self.store.listen(client).await?;
+        let inbox = self.listen_for(client).await?;
         Ok(Box::new(DocsSubscription(inbox)))
     }
 }

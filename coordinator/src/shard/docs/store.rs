@@ -68,6 +68,9 @@ pub trait Session: fmt::Debug + Send {
     /// The id by which a later session ends this one.
     fn id(&self) -> ConnectionId;
 
+    /// Whether a crash of the server loses nothing that was answered.
+    fn is_durable(&self) -> bool;
+
     /// As [`Link::ended`](crate::shard::Link::ended).
     async fn ended(&mut self);
 
@@ -100,6 +103,8 @@ pub trait Inbox: fmt::Debug + Send {
 pub enum Name {
     /// The shard's arming, fence, and copy of the topology.
     Head,
+    /// The topology that the shard belongs to, and the record of that, if it is kept here. It outlasts lives.
+    Topology,
     /// The states of 64 slots. A commit that writes them writes the head too.
     Slots(u32),
     /// The knowledge about the keys of a slot that arrives.
@@ -109,10 +114,11 @@ pub enum Name {
 }
 
 impl Name {
-    /// The name in bytes: `head`, `slots/0`, `import/0`, `lock/{slot}:namespace:key`.
+    /// The name in bytes: `head`, `topology`, `slots/0`, `import/0`, `lock/{slot}:namespace:key`.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Head => b"head".into(),
+            Self::Topology => b"topology".into(),
             Self::Slots(number) => format!("slots/{number}").into_bytes(),
             Self::Import(slot) => format!("import/{slot}").into_bytes(),
             Self::Lock(key) => [Self::LOCK, key.text()].concat(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_ring::Slot;
+use serde::{Deserialize, Serialize};
 
 use super::store::{Document, Expected, Name, Write};
 use crate::{
@@ -21,7 +22,30 @@ use crate::{
 pub(super) struct View {
     pub(super) head: Head,
     pub(super) slots: Slots,
+    pub(super) affiliation: Affiliation,
     versions: BTreeMap<Name, Expected>,
+}
+
+/// The topology that the shard belongs to. It outlasts lives, as the server's other data does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Affiliation {
+    /// `topology-id home-address`.
+    pub(crate) pointer: Option<String>,
+    /// The record, if the shard is its home; `n version …` in the first line.
+    pub(crate) record: Option<String>,
+}
+
+impl Affiliation {
+    /// The id that the pointer names.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.pointer.as_deref()?.split(' ').next()
+    }
+
+    /// Incarnation and version of the record.
+    pub(super) fn announcement(&self) -> Option<String> {
+        let mut words = self.record.as_deref()?.split(' ');
+        Some(format!("{} {}", words.next()?, words.next()?))
+    }
 }
 
 impl View {
@@ -62,6 +86,9 @@ impl View {
         if *name == Name::Head {
             self.head = codec::head(life, content, Token::default())?;
         }
+        if *name == Name::Topology && !content.is_empty() {
+            self.affiliation = serde_json::from_str(content)?;
+        }
         let Some(arming) = self.arming(life) else {
             return Ok(());
         };
@@ -78,7 +105,7 @@ impl View {
                 let import = codec::import(&arming, epoch, content)?;
                 self.slots.put_import(*slot, import);
             }
-            Name::Head | Name::Lock(_) => {}
+            Name::Head | Name::Topology | Name::Lock(_) => {}
         }
         Ok(())
     }
@@ -119,8 +146,8 @@ impl View {
         self.versions.get(name).copied().unwrap_or(Expected::Any)
     }
 
-    /// The head and the states of slots in which `self` differs from `before`. Of slots, those in `names`; after an arming,
-    /// all.
+    /// The head, the affiliation and the states of slots in which `self` differs from `before`. Of slots, those in `names`;
+    /// after an arming, all.
     pub(super) fn changed_states(
         &self,
         life: &Life,
@@ -145,6 +172,10 @@ impl View {
         // Its version stands for the states of slots, too.
         if !changed.is_empty() || text != codec::head_text(life, &before.head) {
             changed.push((Name::Head, before.version(&Name::Head), text));
+        }
+        if self.affiliation != before.affiliation {
+            let text = serde_json::to_string(&self.affiliation).expect("two texts");
+            changed.push((Name::Topology, before.version(&Name::Topology), text));
         }
         let writes = changed.into_iter().map(|(name, expected, content)| Write {
             name,

@@ -33,6 +33,8 @@ pub(super) struct Memory {
     began_ms: u64,
     /// Everything was forgotten since the life began.
     emptied: bool,
+    /// The id of the topology that armed it first. No other may. It outlasts lives.
+    topology: Option<String>,
     pub(super) head: Head,
     /// None, until the life is armed.
     pub(super) slots: Slots,
@@ -51,6 +53,7 @@ impl Memory {
             life,
             began_ms: now_ms,
             emptied: false,
+            topology: None,
             head: Head::default(),
             slots: Slots::default(),
             locks: Locks::new(),
@@ -81,8 +84,15 @@ impl Memory {
         Ok(&self.slots)
     }
 
-    /// As [`rules::arm`].
+    /// As [`rules::arm`], for the topology that the shard belongs to.
     pub(super) fn arm(&mut self, arm: &Arm, now_ms: u64) -> Result<ArmAnswer, ShardError> {
+        let owner = self.topology.get_or_insert_with(|| arm.topology.clone());
+        if *owner != arm.topology {
+            return Err(ShardError::Refused {
+                what: "arm",
+                reason: format!("it belongs to topology {owner}"),
+            });
+        }
         let up_ms = now_ms.saturating_sub(self.began_ms);
         let up_ms = (!self.emptied).then_some(up_ms);
         rules::arm(&mut self.head, &mut self.slots, arm, up_ms, now_ms)
@@ -108,7 +118,7 @@ impl Memory {
     /// Begins the life called `life`, with the former records, queues and counters, or with none.
     pub(super) fn restart(&mut self, life: Life, keep_records: bool, now_ms: u64) {
         let former = std::mem::replace(self, Self::new(life, now_ms));
-        self.full = former.full;
+        (self.full, self.topology) = (former.full, former.topology);
         if keep_records {
             self.locks = former.locks;
             self.counters = former.counters;

@@ -16,10 +16,26 @@ pub struct PostgresAddress {
 #[error("not an address of PostgreSQL (postgres://user:password@host:port/database): {0}")]
 pub struct PostgresAddressError(String);
 
+/// Whether `url` is meant for PostgreSQL.
+pub(crate) fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
 impl PostgresAddress {
-    /// Whether `url` is meant for PostgreSQL.
-    fn is_one(url: &str) -> bool {
-        url.starts_with("postgres://") || url.starts_with("postgresql://")
+    /// The server at `shown`, with the credentials of this one: servers of one topology share them.
+    ///
+    /// # Errors
+    ///
+    /// [`PostgresAddressError`].
+    pub(crate) fn sibling(&self, shown: &str) -> Result<Self, PostgresAddressError> {
+        let mut sibling: Self = shown.parse()?;
+        if let Some(user) = self.config.get_user() {
+            sibling.config.user(user);
+        }
+        if let Some(password) = self.config.get_password() {
+            sibling.config.password(password);
+        }
+        Ok(sibling)
     }
 
     /// Without user and password.
@@ -32,7 +48,7 @@ impl FromStr for PostgresAddress {
     type Err = PostgresAddressError;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
-        if !Self::is_one(url) {
+        if !is_postgres(url) {
             return Err(PostgresAddressError("it begins otherwise".into()));
         }
         let config = url.parse::<Config>();
@@ -83,6 +99,9 @@ mod tests {
             format!("{address} {address:?}"),
             "postgres://db:6543/locks postgres://db:6543/locks"
         );
+        let sibling = address.sibling("postgres://other:1/locks").expect("one");
+        assert_eq!(sibling.config.get_password(), Some(&b"s3cret"[..]));
+        assert_eq!(sibling.as_str(), "postgres://other:1/locks");
         let error = "postgres://coin:s3cret@db:port".parse::<PostgresAddress>();
         assert!(!error.expect_err("no port").to_string().contains("s3cret"));
     }

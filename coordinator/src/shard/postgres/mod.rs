@@ -13,9 +13,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub use address::PostgresAddress;
+pub(crate) use address::is_postgres;
+pub use address::{PostgresAddress, PostgresAddressError};
 
-use self::{inbox::PostgresInbox, session::PostgresSession, wire::Wire};
+use self::{error::classify, inbox::PostgresInbox, session::PostgresSession, wire::Wire};
 use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
 use crate::{
     ids::{ClientId, Life},
@@ -47,6 +48,11 @@ impl PostgresOptions {
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
         }
+    }
+
+    /// The name of the table that [`prepare`] looks for.
+    fn life(&self) -> String {
+        format!("{}.life", self.schema())
     }
 
     /// The schema, quoted.
@@ -106,6 +112,40 @@ fn literal(text: &str) -> String {
 pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), ShardError> {
     let mut wire = Wire::connect(options).await?;
     wire.execute(&schema(&options.prefix, tables)).await
+}
+
+/// As [`create`], with logged tables, unless there are tables: then nothing is changed. Returns whether it made them.
+///
+/// # Errors
+///
+/// As [`create`].
+///
+/// # Cancel safety
+///
+/// As [`create`].
+pub async fn prepare(options: &PostgresOptions) -> Result<bool, ShardError> {
+    let mut wire = Wire::connect(options).await?;
+    let (found, life) = ("SELECT to_regclass($1) IS NOT NULL", options.life());
+    let found = wire.ask(|client| async move { client.query_one(found, &[&life]).await });
+    let found = found.await?;
+    let address = options.address.as_str();
+    let is_there = found.map_err(|error| classify("a look for tables", address, &error))?;
+    if is_there.get(0) {
+        return Ok(false);
+    }
+    wire.execute(&schema(&options.prefix, Tables::Logged))
+        .await?;
+    Ok(true)
+}
+
+/// The statements that give the user `role` the rights of a client at the tables in the schema `prefix`.
+pub fn grants(prefix: &KeyPrefix, role: &str) -> String {
+    let (schema, role) = (quoted(prefix.as_str()), quoted(role));
+    format!(
+        "GRANT USAGE ON SCHEMA {schema} TO {role};\n\
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};\n\
+         GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};\n"
+    )
 }
 
 /// A shard on the server that `options` name. Connects to nothing yet.

@@ -37,7 +37,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Opens a connection, and ends the former one. Waits for a commit of that one.
-CREATE OR REPLACE FUNCTION {schema}.open(former_life text, former bigint, OUT its_life text, OUT gate bigint)
+CREATE OR REPLACE FUNCTION {schema}.open(
+  former_life text, former bigint, OUT its_life text, OUT gate bigint, OUT is_logged boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
   at_ms bigint := {schema}.clock_ms(clock_timestamp());
@@ -52,6 +53,9 @@ BEGIN
   DELETE FROM {schema}.gates WHERE id IN (
     SELECT id FROM {schema}.gates WHERE used_ms < at_ms - 3600000 FOR UPDATE SKIP LOCKED);
   INSERT INTO {schema}.gates (used_ms) VALUES (at_ms) RETURNING id INTO gate;
+  is_logged := EXISTS (
+    SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = '{schema}' AND c.relname = 'documents' AND c.relpersistence = 'p');
 END $$;
 
 -- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is

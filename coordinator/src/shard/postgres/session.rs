@@ -34,6 +34,7 @@ pub(super) struct PostgresSession {
     statements: Statements,
     /// The server's `synchronous_commit`: what commits wait for.
     durability: String,
+    is_logged: bool,
     /// Documents that this connection made since its last sweep.
     made: usize,
     /// Where that sweep stopped.
@@ -92,7 +93,8 @@ impl PostgresSession {
             id: ConnectionId(row.get::<_, i64>(1) as u64),
             options: options.clone(),
             statements,
-            durability: row.get(2),
+            is_logged: row.get(2),
+            durability: row.get(3),
             made: 0,
             swept: Vec::new(),
         })
@@ -152,6 +154,10 @@ impl Session for PostgresSession {
 
     fn id(&self) -> ConnectionId {
         self.id
+    }
+
+    fn is_durable(&self) -> bool {
+        self.is_logged && self.durability != "off"
     }
 
     async fn ended(&mut self) {

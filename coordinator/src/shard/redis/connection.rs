@@ -1,6 +1,7 @@
 //! One physical connection: opened with a handshake, never reconnected.
 
 use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value};
+use ringfence_ring::Slot;
 use tokio::time::timeout;
 
 use super::{
@@ -28,7 +29,6 @@ pub(crate) struct Connection {
 /// The parts of INFO that a handshake needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
-    pub(crate) run_id: String,
     pub(crate) replid: String,
     pub(crate) life: Life,
     /// Whether every write reaches the disk before it is answered.
@@ -58,6 +58,11 @@ impl Keys {
     /// The name of the record of `key`.
     pub(super) fn record(&self, key: &LockKey) -> Vec<u8> {
         [self.prefix.as_bytes(), b":", key.text()].concat()
+    }
+
+    /// The name of the index of the counters in a slot.
+    pub(crate) fn counters(&self, slot: Slot) -> String {
+        format!("{}:#{{{}}}", self.prefix, slot.index())
     }
 
     fn new(prefix: &str, life: &Life) -> Self {
@@ -263,7 +268,6 @@ impl Server {
             replid.clear();
         }
         Ok(Self {
-            run_id,
             replid,
             life,
             appendonly: text("aof_enabled") == "1",

@@ -46,7 +46,7 @@ impl Head {
     }
 
     /// Refuses an incarnation below the fence. Otherwise the fence rises to it, whether the life is armed or not.
-    pub(super) fn raise_fence(&mut self, incarnation: Incarnation) -> Result<(), ShardError> {
+    pub(crate) fn raise_fence(&mut self, incarnation: Incarnation) -> Result<(), ShardError> {
         match self.fence {
             Some(fence) if incarnation < fence => Err(ShardError::Stale {
                 fence: fence.to_string(),
@@ -60,7 +60,7 @@ impl Head {
 
     /// Keeps a copy of a topology record if it is the newest, whether the life is armed or not. Refuses a record as
     /// [`raise_fence`](Self::raise_fence) does.
-    pub(super) fn see_record(
+    pub(crate) fn see_record(
         &mut self,
         incarnation: Incarnation,
         (version, text): &(u64, String),

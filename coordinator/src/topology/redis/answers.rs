@@ -5,14 +5,21 @@ use std::sync::Arc;
 use super::stored::Pointer;
 use crate::{
     ids::{Epoch, Incarnation, Life},
-    shard::redis::Server,
     topology::Topology,
 };
+
+/// A server, as a handshake found it.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    pub(super) life: Life,
+    /// A warning for a home that may come back without the latest record.
+    pub(super) forgets: Option<String>,
+}
 
 /// Everything that a server knows about a topology.
 #[derive(Debug)]
 pub(super) struct Trace {
-    pub(super) server: Server,
+    pub(super) server: Site,
     pub(super) pointer: Option<Pointer>,
     pub(super) record: Option<Topology>,
     pub(super) fence: Option<Incarnation>,

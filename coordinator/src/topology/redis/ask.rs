@@ -41,7 +41,7 @@ impl FirstUse {
         }
         let trace = home.trace().await?;
         let Some(record) = trace.record.filter(|record| record.id == pointer.id) else {
-            return self.forget(&pointer.id, &home, survey).await;
+            return self.forget(&pointer.id, &*home, survey).await;
         };
         match record.status {
             Status::Active => Ok(Some(self.store(&record, home))),
@@ -95,7 +95,7 @@ impl FirstUse {
             survey
                 .seen
                 .iter()
-                .min_by_key(|seen| &seen.trace.server.run_id)
+                .min_by_key(|seen| seen.trace.server.life.run_id())
         };
         chosen
             .or_else(by_run_id)
@@ -138,7 +138,7 @@ impl FirstUse {
     async fn finish(
         &self,
         creating: &Topology,
-        home: Arc<Member>,
+        home: Arc<dyn Member>,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         if let Some(obstacle) = self.join_all(creating).await {
             home.void(&creating.id).await?;
@@ -193,7 +193,7 @@ impl FirstUse {
     async fn give_up_old(
         &self,
         creating: &Topology,
-        home: Arc<Member>,
+        home: Arc<dyn Member>,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         for entry in creating.shards.values() {
             let trace = self.caller.members.at(&entry.address)?.trace().await?;
@@ -201,7 +201,7 @@ impl FirstUse {
                 return Ok(Some(self.store(copy, home)));
             }
             if trace.used(&creating.id) {
-                return Err(in_use(&creating.id, &home, &entry.address));
+                return Err(in_use(&creating.id, &*home, &entry.address));
             }
         }
         home.void(&creating.id).await?;
@@ -216,7 +216,7 @@ impl FirstUse {
     async fn forget(
         &self,
         id: &str,
-        home: &Member,
+        home: &dyn Member,
         survey: &Survey,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         self.check_unused(id, home, survey)?;
@@ -233,13 +233,18 @@ impl FirstUse {
         Ok(None)
     }
 
-    fn check_unused(&self, id: &str, home: &Member, survey: &Survey) -> Result<(), TopologyError> {
+    fn check_unused(
+        &self,
+        id: &str,
+        home: &dyn Member,
+        survey: &Survey,
+    ) -> Result<(), TopologyError> {
         survey
             .user_of(id)
             .map_or(Ok(()), |user| Err(in_use(id, home, user)))
     }
 
-    fn store(&self, topology: &Topology, home: Arc<Member>) -> Arc<RedisTopology> {
+    fn store(&self, topology: &Topology, home: Arc<dyn Member>) -> Arc<RedisTopology> {
         Arc::new(RedisTopology::new(
             topology.clone(),
             home,
@@ -252,7 +257,7 @@ impl FirstUse {
     }
 }
 
-fn in_use(id: &str, home: &Member, user: &str) -> TopologyError {
+fn in_use(id: &str, home: &dyn Member, user: &str) -> TopologyError {
     TopologyError::Lost(format!(
         "{user} is armed in the name of topology {id}, {} has no record of it, and nobody has a \
          copy: somebody deleted keys; to found another, flush every server",

@@ -42,10 +42,17 @@ mod tests {
     fn no_two_engines_choose_one_incarnation() {
         let caller = |engine| Caller {
             engine: ClientId(engine),
-            members: Arc::new(Members::new(RedisOptions::new(
-                "redis://127.0.0.1:1".parse().expect("an address"),
+            members: Arc::new(Members::new(
+                vec![
+                    RedisOptions::new(
+                        "redis://127.0.0.1:1".parse().expect("an address"),
+                        ClientId(engine),
+                    )
+                    .into(),
+                ],
                 ClientId(engine),
-            ))),
+                Arc::new(Random::seeded(1)),
+            )),
             clock: Arc::new(BootClock),
             random: Arc::new(Random::seeded(1)),
             watch_every: Duration::ZERO,

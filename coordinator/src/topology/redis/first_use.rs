@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     ids::ClientId,
     random::Random,
-    shard::redis::RedisOptions,
+    shard::ServerOptions,
     topology::{Topology, TopologyError},
 };
 
@@ -58,7 +58,7 @@ pub struct Joined {
 /// Dropping the future may leave a founding unfinished: the next call, of any process, finishes or
 /// abandons it.
 pub async fn connect(
-    seeds: Vec<RedisOptions>,
+    seeds: Vec<impl Into<ServerOptions>>,
     founding: Founding,
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
@@ -66,6 +66,7 @@ pub async fn connect(
 ) -> Result<Joined, TopologyError> {
     let until = clock.now() + founding.within;
     let mut backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
+    let seeds = seeds.into_iter().map(Into::into).collect();
     let mut first_use = FirstUse::new(seeds, founding, clock, random, engine)?;
     loop {
         let obstacle = match first_use.attempt().await {
@@ -85,7 +86,7 @@ pub async fn connect(
 #[derive(Debug)]
 pub(super) struct FirstUse {
     /// The seeds, by their place in the list; a separate home has none.
-    pub(super) servers: Vec<(Option<usize>, Arc<Member>)>,
+    pub(super) servers: Vec<(Option<usize>, Arc<dyn Member>)>,
     pub(super) founding: Founding,
     pub(super) caller: Arc<Caller>,
     /// Ids of the topologies that this process claimed.
@@ -94,22 +95,23 @@ pub(super) struct FirstUse {
 
 impl FirstUse {
     fn new(
-        seeds: Vec<RedisOptions>,
+        seeds: Vec<ServerOptions>,
         founding: Founding,
         clock: Arc<dyn Clock>,
         random: Arc<Random>,
         engine: ClientId,
     ) -> Result<Self, TopologyError> {
-        let first = seeds.first().cloned();
-        let first = first.ok_or_else(|| TopologyError::Seeds("no address is given".into()))?;
-        let members = Arc::new(Members::new(first.clone()));
-        let mut servers: Vec<(Option<usize>, Arc<Member>)> = Vec::new();
-        let given = |servers: &[(Option<usize>, Arc<Member>)], address: &str| {
+        if seeds.is_empty() {
+            return Err(TopologyError::Seeds("no address is given".into()));
+        }
+        let members = Arc::new(Members::new(seeds.clone(), engine, random.clone()));
+        let mut servers: Vec<(Option<usize>, Arc<dyn Member>)> = Vec::new();
+        let given = |servers: &[(Option<usize>, Arc<dyn Member>)], address: &str| {
             servers.iter().any(|(_, other)| other.address() == address)
         };
         for (place, options) in seeds.into_iter().enumerate() {
-            if given(&servers, options.address.as_str()) {
-                let address = options.address;
+            if given(&servers, options.address()) {
+                let address = options.address();
                 return Err(TopologyError::Seeds(format!("{address} is given twice")));
             }
             servers.push((Some(place), members.with(options)));
@@ -117,7 +119,7 @@ impl FirstUse {
         if let Some(address) = founding.home.clone()
             && !given(&servers, address.as_str())
         {
-            servers.push((None, members.with(RedisOptions { address, ..first })));
+            servers.push((None, members.home(address)));
         }
         let caller = Arc::new(Caller {
             engine,

@@ -6,7 +6,7 @@ use ringfence_ring::{SlotCount, Weight, Zone};
 
 use crate::{
     ids::Epoch,
-    shard::redis::Address,
+    shard::ServerAddress,
     topology::{Constants, Namespaces},
 };
 
@@ -34,7 +34,7 @@ pub struct Founding {
     /// A separate server for the record; none: the first of the members by `run_id`. A process that
     /// is not given this server finds it by the members' pointers, and logs in there as at the
     /// first seed.
-    pub home: Option<Address>,
+    pub home: Option<ServerAddress>,
     /// How long to keep trying.
     pub within: Duration,
     /// How often a watcher reads the record again, with an interval between half of this and all of

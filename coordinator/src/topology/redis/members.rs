@@ -5,55 +5,81 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use super::member::Member;
+use super::member::{Member, member};
 use crate::{
-    shard::redis::{AddressError, RedisOptions},
+    ids::ClientId,
+    random::Random,
+    shard::{ServerAddress, ServerAddressError, ServerOptions, Shard},
     topology::TopologyError,
 };
 
-/// The servers contacted so far. Servers that no seed named are reached with the first seed's
-/// credentials: the servers of a topology share them.
+/// The servers contacted so far. Servers that no seed named are reached with the credentials of the first seed
+/// of their kind: the servers of a topology share them.
 #[derive(Debug)]
 pub(super) struct Members {
-    like: RedisOptions,
-    known: Mutex<HashMap<String, Arc<Member>>>,
+    seeds: Vec<ServerOptions>,
+    engine: ClientId,
+    random: Arc<Random>,
+    known: Mutex<HashMap<String, Arc<dyn Member>>>,
 }
 
 impl Members {
-    /// No servers yet; later ones are reached like `like`.
-    pub(super) fn new(like: RedisOptions) -> Self {
+    /// No servers yet; later ones are reached like `seeds`.
+    pub(super) fn new(seeds: Vec<ServerOptions>, engine: ClientId, random: Arc<Random>) -> Self {
         Self {
-            like,
+            seeds,
+            engine,
+            random,
             known: Mutex::default(),
         }
     }
 
     /// The server that `options` name.
-    pub(super) fn with(&self, options: RedisOptions) -> Arc<Member> {
+    pub(super) fn with(&self, options: ServerOptions) -> Arc<dyn Member> {
         let mut known = self.known.lock();
-        let member = known.entry(options.address.as_str().to_owned());
-        member
-            .or_insert_with(|| Arc::new(Member::new(options)))
+        let entry = known.entry(options.address().to_owned());
+        entry
+            .or_insert_with(|| member(options, &self.random))
             .clone()
     }
 
     /// The server at `address`, which a record or a pointer names.
-    pub(super) fn at(&self, address: &str) -> Result<Arc<Member>, TopologyError> {
+    pub(super) fn at(&self, address: &str) -> Result<Arc<dyn Member>, TopologyError> {
         if let Some(member) = self.known.lock().get(address) {
             return Ok(member.clone());
         }
-        let malformed = |error: AddressError| TopologyError::Malformed(error.to_string());
+        let malformed = |error: ServerAddressError| TopologyError::Malformed(error.to_string());
         Ok(self.with(self.options(address).map_err(malformed)?))
     }
 
+    /// The server at `address`, which names its login, reached like the first seed of its kind.
+    pub(super) fn home(&self, address: ServerAddress) -> Arc<dyn Member> {
+        let mut same = self.seeds.iter().filter_map(|seed| seed.at(&address));
+        let options = same.next();
+        self.with(options.unwrap_or_else(|| self.stranger(address)))
+    }
+
     /// The options to reach the server at `address`.
-    pub(super) fn options(&self, address: &str) -> Result<RedisOptions, AddressError> {
+    pub(super) fn options(&self, address: &str) -> Result<ServerOptions, ServerAddressError> {
         if let Some(member) = self.known.lock().get(address) {
-            return Ok(member.options().clone());
+            return Ok(member.options());
         }
-        Ok(RedisOptions {
-            address: self.like.address.sibling(address)?,
-            ..self.like.clone()
-        })
+        for seed in &self.seeds {
+            if let Some(options) = seed.sibling(address)? {
+                return Ok(options);
+            }
+        }
+        Ok(self.stranger(address.parse()?))
+    }
+
+    /// The server at `address`: no seed is of its kind.
+    fn stranger(&self, address: ServerAddress) -> ServerOptions {
+        let first = self.seeds.first().expect("a topology is found by seeds");
+        ServerOptions::new(address, self.engine, first.prefix().clone())
+    }
+
+    /// The shard on the server at `address`.
+    pub(super) fn shard(&self, address: &str) -> Result<Arc<dyn Shard>, ServerAddressError> {
+        Ok(self.options(address)?.shard(&self.random))
     }
 }

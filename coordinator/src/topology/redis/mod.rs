@@ -1,5 +1,5 @@
-//! The topology on Redis: the record at one server, its home; a pointer to it and a copy of it at
-//! the others.
+//! The topology on servers, of Redis or of documents: the record at one server, its home; a pointer
+//! to it and a copy of it at the others.
 //!
 //! ```text
 //! connect ─► Survey: every seed's Trace ─► Asking: each topology's home ─► RedisTopology
@@ -20,10 +20,12 @@ mod home;
 mod member;
 mod members;
 mod news;
-mod ops;
+mod on_docs;
+mod on_redis;
 mod publish;
 mod recover;
 mod release;
+mod scripts;
 mod stored;
 mod survey;
 mod take_in;
@@ -48,10 +50,10 @@ use self::{answers::Swapped, caller::Caller, member::Member, news::News, publish
 use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::{
     ids::Incarnation,
-    shard::redis::{AddressError, RedisOptions},
+    shard::{ServerAddressError, ServerOptions},
 };
 
-/// The topology record at its home on Redis. [`connect`] makes one.
+/// The topology record at its home, a server. [`connect`] makes one.
 #[derive(Debug)]
 pub struct RedisTopology {
     id: String,
@@ -73,13 +75,13 @@ struct Known {
     /// The newest record seen; it may not have been usable.
     view: Arc<Topology>,
     /// The server that the view names as its home, under any address known here.
-    home: Arc<Member>,
+    home: Arc<dyn Member>,
     /// The greatest incarnation that a shard is known to have seen.
     fence: Option<Incarnation>,
 }
 
 impl RedisTopology {
-    fn new(view: Topology, home: Arc<Member>, caller: Arc<Caller>) -> Self {
+    fn new(view: Topology, home: Arc<dyn Member>, caller: Arc<Caller>) -> Self {
         let id = view.id.clone();
         let known = Known {
             view: Arc::new(view),
@@ -111,12 +113,12 @@ impl RedisTopology {
     }
 
     /// The options to reach the shard at `address`, as the record spells it: those of the seed that
-    /// named it, or else those of the first seed.
+    /// named it, or else those of the first seed of its kind.
     ///
     /// # Errors
     ///
-    /// [`AddressError`]: it is not the address of a server.
-    pub fn options(&self, address: &str) -> Result<RedisOptions, AddressError> {
+    /// [`ServerAddressError`]: it is not the address of a server that this build knows.
+    pub fn options(&self, address: &str) -> Result<ServerOptions, ServerAddressError> {
         self.caller.members.options(address)
     }
 
@@ -124,12 +126,12 @@ impl RedisTopology {
         self.known.lock().fence
     }
 
-    fn home_member(&self) -> Arc<Member> {
+    fn home_member(&self) -> Arc<dyn Member> {
         self.known.lock().home.clone()
     }
 
     /// From now on `home` has the record, which is `record`.
-    fn look_at(&self, home: Arc<Member>, record: Arc<Topology>) {
+    fn look_at(&self, home: Arc<dyn Member>, record: Arc<Topology>) {
         let mut known = self.known.lock();
         if record.version() >= known.view.version() {
             (known.home, known.view) = (home, record);

@@ -12,7 +12,11 @@ use tokio::sync::Mutex;
 
 use super::member::Member;
 use crate::{
-    shard::{ShardError, redis::Channel},
+    shard::{
+        ShardError,
+        docs::Inbox,
+        redis::{Channel, RedisOptions},
+    },
     topology::Version,
 };
 
@@ -29,8 +33,24 @@ pub(super) struct News {
 
 #[derive(Debug)]
 struct Feed {
-    home: Arc<Member>,
-    versions: Channel<Version>,
+    home: Arc<dyn Member>,
+    versions: Announcements,
+}
+
+/// A connection on which a home announces versions: `n version` each.
+#[derive(Debug)]
+pub(super) enum Announcements {
+    Redis(Box<Channel<Version>>),
+    Docs(Box<dyn Inbox>),
+}
+
+impl Announcements {
+    async fn next(&mut self) -> Result<(), ShardError> {
+        match self {
+            Self::Redis(versions) => versions.next().await.map(drop),
+            Self::Docs(messages) => messages.next().await.map(drop),
+        }
+    }
 }
 
 impl News {
@@ -49,7 +69,7 @@ impl News {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the connection to the next waiter.
-    pub(super) async fn since(&self, reasons: u64, home: &Arc<Member>) {
+    pub(super) async fn since(&self, reasons: u64, home: &Arc<dyn Member>) {
         // The task that has the feed receives the messages for all waiters.
         let mut feed = self.feed.lock().await;
         if self.reasons() != reasons {
@@ -65,12 +85,12 @@ impl News {
     }
 }
 
-async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), ShardError> {
+async fn listen(feed: &mut Option<Feed>, home: &Arc<dyn Member>) -> Result<(), ShardError> {
     match feed {
-        Some(feed) if Arc::ptr_eq(&feed.home, home) => feed.versions.next().await.map(drop),
+        Some(feed) if Arc::ptr_eq(&feed.home, home) => feed.versions.next().await,
         _ => {
             // A record put in force before this is not announced: the caller looks.
-            let versions = subscribe(home).await?;
+            let versions = home.announcements().await?;
             let home = home.clone();
             *feed = Some(Feed { home, versions });
             Ok(())
@@ -78,10 +98,9 @@ async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), Shard
     }
 }
 
-/// Receives messages that the home's scripts publish, on a channel with the name of the record's
-/// key.
-async fn subscribe(home: &Member) -> Result<Channel<Version>, ShardError> {
-    let options = home.options();
+/// Receives messages that the scripts of a home on Redis publish, on a channel with the name of the
+/// record's key.
+pub(super) async fn of(options: &RedisOptions) -> Result<Channel<Version>, ShardError> {
     let channel = format!("{}:topology", options.prefix);
     Channel::open(options, LANE, &channel, parse).await
 }

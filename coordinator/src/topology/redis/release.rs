@@ -28,8 +28,9 @@ impl RedisTopology {
         let member = self.caller.members.at(address)?;
         let server = member.repeated(|| member.server()).await?;
         let mut shards = topology.shards.iter();
-        let shard = shards
-            .find(|(_, entry)| entry.address == address || entry.life.run_id() == server.run_id);
+        let shard = shards.find(|(_, entry)| {
+            entry.address == address || entry.life.run_id() == server.life.run_id()
+        });
         if let Some((name, _)) = shard {
             let id = &name.0;
             return Err(TopologyError::Seeds(format!(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::topology::{Status, Topology};
+use crate::topology::{Status, Topology, Version};
 
 /// A member's knowledge of its topology: the server to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,39 @@ pub(super) fn header(topology: &Topology) -> String {
         Status::Active => "active",
     };
     format!("{incarnation} {version} {} {status} {id}", home.life)
+}
+
+/// The parts of a record's first line.
+#[derive(Debug)]
+pub(super) struct Header<'a> {
+    pub(super) line: &'a str,
+    pub(super) version: Version,
+    pub(super) life: &'a str,
+    status: &'a str,
+    pub(super) id: &'a str,
+}
+
+impl<'a> Header<'a> {
+    /// `None`: the text is not a record.
+    pub(super) fn parse(record: &'a str) -> Option<Self> {
+        let (line, _) = record.split_once('\n')?;
+        let words: Vec<_> = line.split(' ').collect();
+        let &[n, version, life, status, id] = &words[..] else {
+            return None;
+        };
+        Some(Self {
+            line,
+            version: (n.parse().ok()?, version.parse().ok()?),
+            life,
+            status,
+            id,
+        })
+    }
+
+    /// Whether its topology is not in use yet.
+    pub(super) fn is_creating(&self) -> bool {
+        self.status == "creating"
+    }
 }
 
 /// A record as its home stores it: the header, and on the next line the record itself.

@@ -13,7 +13,7 @@ use crate::{
 /// A server that answered.
 #[derive(Debug)]
 pub(super) struct Seen {
-    pub(super) member: Arc<Member>,
+    pub(super) member: Arc<dyn Member>,
     pub(super) trace: Trace,
     /// Its place in the list; none for a separate home.
     pub(super) place: Option<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Seen {
 pub(super) struct Survey {
     pub(super) seen: Vec<Seen>,
     /// Servers without an answer, and the reasons.
-    pub(super) silent: Vec<(Arc<Member>, TopologyError)>,
+    pub(super) silent: Vec<(Arc<dyn Member>, TopologyError)>,
 }
 
 impl Trace {
@@ -60,9 +60,9 @@ impl Survey {
     ///
     /// [`TopologyError::Seeds`]: two of them are one server. [`TopologyError::Malformed`].
     pub(super) async fn take(
-        servers: &[(Option<usize>, Arc<Member>)],
+        servers: &[(Option<usize>, Arc<dyn Member>)],
     ) -> Result<Self, TopologyError> {
-        let look = async |(place, member): &(Option<usize>, Arc<Member>)| {
+        let look = async |(place, member): &(Option<usize>, Arc<dyn Member>)| {
             let trace = member.repeated(|| member.trace()).await;
             (*place, member.clone(), trace)
         };
@@ -85,8 +85,8 @@ impl Survey {
 
     fn check_distinct(&self) -> Result<(), TopologyError> {
         for (index, one) in self.seen.iter().enumerate() {
-            let run_id = &one.trace.server.run_id;
-            let same = |other: &&Seen| other.trace.server.run_id == *run_id;
+            let run_id = one.trace.server.life.run_id();
+            let same = |other: &&Seen| other.trace.server.life.run_id() == run_id;
             if let Some(other) = self.seen[..index].iter().find(same) {
                 return Err(TopologyError::Seeds(format!(
                     "{} and {} are one server (run_id {run_id}): give each server once",
@@ -129,7 +129,7 @@ impl Survey {
 
     /// The newest record of `id` that is written in its server's present life, and that server: the
     /// home, under any address that others know.
-    pub(super) fn home_of(&self, id: &str) -> Option<(Arc<Member>, &Topology)> {
+    pub(super) fn home_of(&self, id: &str) -> Option<(Arc<dyn Member>, &Topology)> {
         let homes = self.seen.iter().filter_map(|Seen { member, trace, .. }| {
             let record = trace.record.as_ref().filter(|record| record.id == id)?;
             let current = record.home.life == trace.server.life;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringfence_ring::{ShardId, Weight};
+use ringfence_ring::{ShardId, Slot, Weight};
 
 use super::{
     RedisTopology,
@@ -12,7 +12,7 @@ use super::{
     survey::Survey,
 };
 use crate::{
-    shard::redis::RedisOptions,
+    shard::{ServerOptions, keeps_counters},
     topology::{Founder, Topology, TopologyError, TopologyStore as _, found::shard_id},
 };
 
@@ -31,7 +31,8 @@ impl RedisTopology {
     /// # Errors
     ///
     /// * [`TopologyError::Seeds`]: it is a shard already, or belongs to another topology, or is
-    ///   unusable, or must be restarted first; or `id` is taken. Names them.
+    ///   unusable, or must be restarted first, or keeps no counters and a shard has some; or `id` is
+    ///   taken. Names them.
     /// * [`TopologyError::Unreachable`]: it does not answer, or is a replica.
     ///
     /// # Cancel safety
@@ -39,13 +40,14 @@ impl RedisTopology {
     /// Dropping the future may leave the pointer.
     pub async fn take_in(
         &self,
-        options: RedisOptions,
+        options: impl Into<ServerOptions>,
         id: Option<ShardId>,
         weight: Weight,
     ) -> Result<Founder, TopologyError> {
         let topology = self.load().await?;
         let id = free_id(&topology, id)?;
-        let member = self.caller.members.with(options);
+        let member = self.caller.members.with(options.into());
+        self.check_counters([member.address()]).await?;
         let survey = self.survey_with(&member, &topology).await?;
         let address = member.address().to_owned();
         let seen = match (survey.at(&address), survey.silence_of(&address)) {
@@ -77,10 +79,42 @@ impl RedisTopology {
         }
     }
 
+    /// Checks that no shard has counters, if one of the servers at `newcomers` keeps none. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// * [`TopologyError::Seeds`]: names the server, and the shard.
+    /// * [`TopologyError::Unreachable`]: a shard does not answer.
+    pub async fn check_counters<'a>(
+        &self,
+        newcomers: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), TopologyError> {
+        let mut newcomers = newcomers.into_iter();
+        let Some(newcomer) = newcomers.find(|address| !keeps_counters(address)) else {
+            return Ok(());
+        };
+        let topology = self.load().await?;
+        let slots: Vec<Slot> = topology.table.all_slots().collect();
+        for (name, entry) in &topology.shards {
+            let member = self.caller.members.at(&entry.address)?;
+            let found = member
+                .repeated(|| member.slot_with_counters(&slots))
+                .await?;
+            if let Some(slot) = found {
+                let (id, address) = (&name.0, &entry.address);
+                return Err(TopologyError::Seeds(format!(
+                    "{newcomer} keeps locks and no counters, and shard {id}, {address}, has counters, or a segmented \
+                     lock, in slot {slot}: only a topology without them gets such a shard"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Looks at `newcomer`, and at every member, so that no server is mistaken for another.
     async fn survey_with(
         &self,
-        newcomer: &Arc<Member>,
+        newcomer: &Arc<dyn Member>,
         topology: &Topology,
     ) -> Result<Survey, TopologyError> {
         let address = newcomer.address();
@@ -158,5 +192,9 @@ fn seen_later(topology: &Topology, address: &str, fence: &str) -> TopologyError 
 }
 
 fn restart(address: &str, why: &str) -> TopologyError {
-    TopologyError::Seeds(format!("{address} {why}: restart it, and add it then"))
+    let anew = match keeps_counters(address) {
+        true => "restart it",
+        false => "begin another life there (DELETE FROM its table life)",
+    };
+    TopologyError::Seeds(format!("{address} {why}: {anew}, and add it then"))
 }

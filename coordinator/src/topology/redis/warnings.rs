@@ -17,22 +17,14 @@ impl FirstUse {
     ) -> Vec<String> {
         let mut warnings = seed_warnings(topology, survey);
         warnings.extend(self.founding_warnings(topology));
-        let forgets = match survey.at(&store.home()) {
-            Some(seen) => !seen.trace.server.appendonly,
-            None if survey.silence_of(&store.home()).is_some() => false,
+        warnings.extend(match survey.at(&store.home()) {
+            Some(seen) => seen.trace.server.forgets.clone(),
+            None if survey.silence_of(&store.home()).is_some() => None,
             None => {
                 let server = store.home_member().server().await;
-                server.is_ok_and(|server| !server.appendonly)
+                server.ok().and_then(|server| server.forgets)
             }
-        };
-        if forgets {
-            warnings.push(format!(
-                "{0}, home of the topology, has no append-only file: after a restart it comes back \
-                 without the latest record; run: redis-cli -u {0} CONFIG SET appendonly yes (and \
-                 appendfsync always)",
-                store.home()
-            ));
-        }
+        });
         warnings
     }
 
@@ -47,7 +39,7 @@ impl FirstUse {
         survey: &Survey,
     ) -> Result<(), TopologyError> {
         for Seen { member, trace, .. } in survey.seen.iter().filter(|seen| seen.place.is_some()) {
-            let (address, run_id) = (member.address(), &trace.server.run_id);
+            let (address, run_id) = (member.address(), trace.server.life.run_id());
             let points_here = (trace.belongs_to()).is_some_and(|pointer| pointer.id == topology.id);
             if !points_here
                 && address != topology.home.address
@@ -73,7 +65,7 @@ impl FirstUse {
         for entry in topology.shards.values() {
             if let Ok(member) = self.caller.members.at(&entry.address)
                 && let Ok(server) = member.repeated(|| member.server()).await
-                && server.run_id == run_id
+                && server.life.run_id() == run_id
             {
                 return true;
             }
@@ -136,7 +128,7 @@ fn is_member(topology: &Topology, run_id: &str, address: &str) -> bool {
 fn seed_warnings(topology: &Topology, survey: &Survey) -> Vec<String> {
     let mut warnings = Vec::new();
     for seen in survey.seen.iter().filter(|seen| seen.place.is_some()) {
-        let (address, run_id) = (seen.member.address(), &seen.trace.server.run_id);
+        let (address, run_id) = (seen.member.address(), seen.trace.server.life.run_id());
         if !is_member(topology, run_id, address) && address != topology.home.address {
             warnings.push(format!(
                 "{address} is no member of topology {}: not used",

@@ -6,18 +6,15 @@ mod halt;
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{ArgAction, Args};
-use ringfence_client::{BootClock, Clock as _, ResizeError, ShardId, TopologyError};
+use ringfence_client::{BootClock, Clock as _, ResizeError, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
     mover::{Mover, Observer, Pace, Parts},
     name::KeyPrefix,
     random::Random,
-    shard::{
-        Shard, ShardError,
-        redis::{RedisOptions, RedisShard},
-    },
+    shard::redis::RedisOptions,
     topology::{
-        Dial, ShardEntry, Swap, Topology, TopologyStore as _,
+        Swap, Topology, TopologyStore as _,
         redis::{Founding, RedisTopology, connect},
     },
 };
@@ -114,7 +111,7 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
 /// A mover of slots between the servers of `store`.
 pub fn mover(store: Arc<RedisTopology>, pace: Pace, observer: Observer) -> Mover {
     Mover::new(Parts {
-        dial: Arc::new(OnServers(store.clone())),
+        dial: store.clone(),
         store,
         clock: Arc::new(BootClock),
         random: Arc::new(Random::from_os()),
@@ -207,19 +204,5 @@ async fn prepare(
             }
             return Ok(Arc::new(next));
         }
-    }
-}
-
-/// Shards at the addresses that the record spells.
-#[derive(Debug)]
-struct OnServers(Arc<RedisTopology>);
-
-impl Dial for OnServers {
-    fn dial(&self, _: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
-        let options = self.0.options(&entry.address);
-        let options = options.map_err(|error| ShardError::Unusable {
-            reason: error.to_string(),
-        })?;
-        Ok(Arc::new(RedisShard::new(options)))
     }
 }

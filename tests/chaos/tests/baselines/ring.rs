@@ -13,10 +13,10 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     mover::{Observer, Pace, Phase},
     name::KeyPrefix,
-    shard::{MigrationLink, Mode, Shard as _, Step, redis::RedisShard},
+    shard::{MigrationLink, Mode, Step},
     topology::{
-        Change, Migration, Round, Swap, Topology, TopologyStore as _, redis::RedisTopology,
-        shard_id,
+        Change, Dial as _, Migration, Round, Swap, Topology, TopologyStore as _,
+        redis::RedisTopology, shard_id,
     },
 };
 use tokio::sync::oneshot;
@@ -163,8 +163,8 @@ impl Ring {
 
     async fn link(&self, place: usize) -> Box<dyn MigrationLink> {
         let record = self.store.load().await.unwrap();
-        let address = &record.shard(&shard_id(place)).unwrap().address;
-        let shard = RedisShard::new(self.store.options(address).unwrap());
+        let id = shard_id(place);
+        let shard = self.store.dial(&id, record.shard(&id).unwrap()).unwrap();
         shard.connect_migration(None).await.unwrap()
     }
 

@@ -4,13 +4,13 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
+        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, arm, armed_with,
         control, incarnation, locks, marked_quiet, nonce, quiet_mark, renew,
     },
 };
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Grace, Op, Reply, ShardError},
+    shard::{Arm, Grace, Op, Reply, ShardError},
 };
 
 /// A life without state answers every request with that.
@@ -40,6 +40,36 @@ pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn F
     );
     desk.map = QUIET;
     assert!(!desk.is_quiet().await);
+}
+
+/// Two topologies never share a shard: each would believe that it alone grants.
+pub async fn only_the_topology_that_a_shard_belongs_to_arms_it(fixture: &dyn Fixture) {
+    let other = Arm {
+        topology: "0fed".into(),
+        ..arm(fixture, FIRST + 1, Grace::None)
+    };
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let (key, holder) = (desk.key("key"), nonce());
+    let token = desk.granted(&key, holder, LONG).await;
+    let refused = control(fixture).await.arm(&other).await;
+    assert!(
+        matches!(refused, Err(ShardError::Refused { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(
+        word(&desk.renew(&key, (holder, token), LONG).await),
+        "renewed"
+    );
+    // Nor in a life that is not armed.
+    fixture.restart().await;
+    let refused = control(fixture).await.arm(&other).await;
+    assert!(
+        matches!(refused, Err(ShardError::Refused { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(control(fixture).await.armed().await.expect("answer"), None);
+    let armed = armed_with(fixture, FIRST + 1, Grace::None).await;
+    assert!(armed.expect("its own").armed_now);
 }
 
 /// Until every earlier lease must have ended, all requesters wait: a repeat may be of an earlier

@@ -47,7 +47,7 @@ pub(in super::super) fn groups(
     let mut command = fcall(&scripts::GROUPS, 2 + ask.slots.len());
     command.arg(&keys.state).arg(&keys.slots);
     for slot in &ask.slots {
-        command.arg(index(keys, *slot));
+        command.arg(keys.counters(*slot));
     }
     command
         .arg(&server.replid)
@@ -58,11 +58,6 @@ pub(in super::super) fn groups(
         .arg(from)
         .arg(cursor);
     Ok(command)
-}
-
-/// The name of the index of a slot's groups.
-fn index(keys: &Keys, slot: Slot) -> String {
-    format!("{}:#{{{}}}", keys.prefix, slot.index())
 }
 
 /// Reads the answer to [`groups`].
@@ -222,7 +217,7 @@ pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Resul
         .arg(aside)
         .arg(ahead)
         .arg(asides_of(keys, key.slot()))
-        .arg(index(keys, key.slot()));
+        .arg(keys.counters(key.slot()));
     command
         .arg(&server.replid)
         .arg(copy.epoch.0)
@@ -286,7 +281,7 @@ pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive:
         .arg(&keys.slots)
         .arg(name(keys, key))
         .arg(aside)
-        .arg(index(keys, key.slot()))
+        .arg(keys.counters(key.slot()))
         .arg(ahead)
         .arg(asides_of(keys, key.slot()));
     command

@@ -7,25 +7,26 @@ mod news;
 mod records;
 mod recovery;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ::redis::{Value, aio::MultiplexedConnection};
 use ringfence_ring::{ShardId, SlotCount, Weight};
 
 use super::{
     answers::{Claim, Copied, Found, Join, Leave, Swapped},
-    member::Member,
+    member::{Member, member},
     stored::Pointer,
 };
 use crate::{
     ids::{ClientId, Epoch, Life},
+    random::Random,
     shard::redis::{RedisOptions, fcall, scripts},
     spawn::RedisServer,
     topology::{Blueprint, Constants, Founder, Home, Namespaces, Status, Topology, TopologyError},
 };
 
 struct Server {
-    member: Member,
+    member: Arc<dyn Member>,
     life: Life,
     raw: MultiplexedConnection,
     server: RedisServer,
@@ -34,10 +35,8 @@ struct Server {
 impl Server {
     async fn spawn() -> Self {
         let server = RedisServer::spawn().await.unwrap();
-        let member = Member::new(RedisOptions::new(
-            server.url().parse().unwrap(),
-            ClientId(1),
-        ));
+        let options = RedisOptions::new(server.url().parse().unwrap(), ClientId(1));
+        let member = member(options.into(), &Arc::new(Random::seeded(1)));
         let life = member.server().await.unwrap().life;
         let client = ::redis::Client::open(server.url()).unwrap();
         let raw = client.get_multiplexed_async_connection().await.unwrap();

@@ -1,7 +1,5 @@
 //! The announcements of a home.
 
-use std::sync::Arc;
-
 use tokio::time::timeout;
 
 use super::*;
@@ -11,12 +9,12 @@ use crate::topology::redis::news::News;
 const SOON: Duration = Duration::from_secs(10);
 
 /// Waits for a reason to look at `home` beyond the first `reasons`.
-async fn hear(news: &News, reasons: u64, home: &Arc<Member>) {
+async fn hear(news: &News, reasons: u64, home: &Arc<dyn Member>) {
     let heard = timeout(SOON, news.since(reasons, home)).await;
     heard.expect("there is a reason to look");
 }
 
-async fn hear_nothing(news: &News, home: &Arc<Member>) {
+async fn hear_nothing(news: &News, home: &Arc<dyn Member>) {
     let since = news.since(news.reasons(), home);
     let quiet = timeout(Duration::from_millis(100), since).await;
     assert!(quiet.is_err(), "nothing was said");
@@ -27,7 +25,7 @@ async fn there_is_a_look_behind_the_moment_from_which_on_everything_is_heard() {
     let server = Server::spawn().await;
     let mut known = server.claimed(1).await;
     let Server { member, .. } = server;
-    let (home, news) = (Arc::new(member), News::default());
+    let (home, news) = (member, News::default());
     hear(&news, news.reasons(), &home).await;
 
     hear_nothing(&news, &home).await;
@@ -46,7 +44,7 @@ async fn news_reach_all_that_looked_before() {
     let server = Server::spawn().await;
     let known = server.claimed(1).await;
     let Server { member, .. } = server;
-    let (home, news) = (Arc::new(member), News::default());
+    let (home, news) = (member, News::default());
     hear(&news, news.reasons(), &home).await;
 
     let looked = news.reasons();

@@ -139,13 +139,14 @@ async fn a_copy_raises_the_fence_and_is_listed_for_arm_to_unlink() {
 async fn a_record_in_creation_is_not_handed_out() {
     let server = Server::spawn().await;
     let claimed = server.claimed(1).await;
-    let home = Arc::new(Member::new(server.member.options().clone()));
-    let members = Arc::new(Members::new(server.member.options().clone()));
+    let (options, random) = (server.member.options(), Arc::new(Random::seeded(1)));
+    let home = member(options.clone(), &random);
+    let members = Arc::new(Members::new(vec![options], ClientId(1), random.clone()));
     let caller = Arc::new(Caller {
         engine: ClientId(1),
         members,
         clock: Arc::new(BootClock),
-        random: Arc::new(Random::seeded(1)),
+        random,
         watch_every: Duration::from_secs(1),
         observer: Observer::default(),
     });

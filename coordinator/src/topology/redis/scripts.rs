@@ -1,22 +1,46 @@
-//! The operations of a server on a topology: one function per script.
+//! The operations of a server of Redis on a topology: one function per script.
 
 use std::sync::Arc;
 
 use ::redis::Value;
+use async_trait::async_trait;
+use ringfence_ring::Slot;
 
 use super::{
-    answers::{Claim, Copied, Fence, Fenced, Found, Join, Leave, Retired, Swapped, Trace},
-    member::{Answer, Input, Member, OTHER_LIFE},
+    answers::{Claim, Copied, Fence, Fenced, Found, Join, Leave, Retired, Site, Swapped, Trace},
+    member::Member,
+    news::{self, Announcements},
+    on_redis::{Answer, Input, OTHER_LIFE, OnRedis},
     stored::{Pointer, header, read_copy, read_record, write_record},
 };
 use crate::{
     ids::{Epoch, Incarnation, Life},
-    shard::redis::{Server, scripts},
+    shard::{
+        ServerOptions, ShardError,
+        redis::{Connection, Server, scripts},
+    },
     topology::{Topology, TopologyError, Version},
 };
 
-impl Member {
-    pub(super) async fn trace(&self) -> Result<Trace, TopologyError> {
+#[async_trait]
+impl Member for OnRedis {
+    fn address(&self) -> &str {
+        self.redis().address.as_str()
+    }
+
+    fn options(&self) -> ServerOptions {
+        self.redis().clone().into()
+    }
+
+    async fn is_connected(&self) -> bool {
+        self.has_connection().await
+    }
+
+    async fn server(&self) -> Result<Site, TopologyError> {
+        Ok(self.site(&self.found().await?))
+    }
+
+    async fn trace(&self) -> Result<Trace, TopologyError> {
         let answer = self.call(&scripts::TRACE, |at| Input {
             keys: vec![
                 &at.keys.pointer,
@@ -31,7 +55,7 @@ impl Member {
         let text = |at: usize| rest.get(at).and_then(text);
         let malformed = |reason| self.malformed(reason);
         Ok(Trace {
-            server,
+            server: self.site(&server),
             pointer: text(0).map(Pointer::parse).transpose().map_err(malformed)?,
             record: text(1).map(read_record).transpose().map_err(malformed)?,
             fence: text(2).map(str::parse).transpose().map_err(malformed)?,
@@ -41,8 +65,7 @@ impl Member {
         })
     }
 
-    /// Begins to found `creating`, if its home is in the life that it names.
-    pub(super) async fn claim(&self, creating: &Topology) -> Result<Claim, TopologyError> {
+    async fn claim(&self, creating: &Topology) -> Result<Claim, TopologyError> {
         let (pointer, record) = (Pointer::to(creating).to_string(), write_record(creating));
         let answer = self.call_in(&creating.home.life, &scripts::CLAIM, |at| Input {
             keys: vec![&at.keys.pointer, &at.keys.topology, &at.keys.fence],
@@ -55,8 +78,7 @@ impl Member {
         })
     }
 
-    /// Makes the server, if it is in `life`, a member of the topology that `pointer` names.
-    pub(super) async fn join(&self, pointer: &Pointer, life: &Life) -> Result<Join, TopologyError> {
+    async fn join(&self, pointer: &Pointer, life: &Life) -> Result<Join, TopologyError> {
         let answer = self.call_in(life, &scripts::JOIN, |at| Input {
             keys: vec![&at.keys.pointer],
             arguments: vec![pointer.to_string()],
@@ -71,8 +93,7 @@ impl Member {
         Ok(if ours { Join::Joined } else { Join::Theirs })
     }
 
-    /// Removes the pointer to topology `id`, if the topology was never in use here.
-    pub(super) async fn leave(&self, id: &str) -> Result<Leave, TopologyError> {
+    async fn leave(&self, id: &str) -> Result<Leave, TopologyError> {
         let answer = self.call(&scripts::LEAVE, |at| Input {
             keys: vec![&at.keys.pointer, &at.keys.copy, &at.keys.state],
             arguments: vec![id.to_owned()],
@@ -84,13 +105,7 @@ impl Member {
         })
     }
 
-    /// Removes the server's data of `topology`, which does not name it any more, if the server is
-    /// in `life`.
-    pub(super) async fn retire(
-        &self,
-        topology: &Topology,
-        life: &Life,
-    ) -> Result<Retired, TopologyError> {
+    async fn retire(&self, topology: &Topology, life: &Life) -> Result<Retired, TopologyError> {
         let arguments = vec![
             life.to_string(),
             topology.id.clone(),
@@ -122,12 +137,7 @@ impl Member {
         })
     }
 
-    /// Replaces the record at `expected` by `next`, in the life that `next` names.
-    pub(super) async fn swap(
-        &self,
-        expected: Version,
-        next: &Topology,
-    ) -> Result<Swapped, TopologyError> {
+    async fn swap(&self, expected: Version, next: &Topology) -> Result<Swapped, TopologyError> {
         let life = &next.home.life;
         let mut arguments = vec![life.to_string(), next.id.clone()];
         arguments.extend([expected.0.to_string(), expected.1.to_string()]);
@@ -154,8 +164,7 @@ impl Member {
         })
     }
 
-    /// Removes the record of `id`, if it is still in creation. Returns whether it was there.
-    pub(super) async fn void(&self, id: &str) -> Result<bool, TopologyError> {
+    async fn void(&self, id: &str) -> Result<bool, TopologyError> {
         let answer = self.call(&scripts::VOID, |at| Input {
             keys: vec![&at.keys.pointer, &at.keys.topology],
             arguments: vec![id.to_owned()],
@@ -163,8 +172,7 @@ impl Member {
         Ok(answer.await?.code == 1)
     }
 
-    /// Gives the server a copy of `topology`.
-    pub(super) async fn copy(&self, topology: &Topology) -> Result<Copied, TopologyError> {
+    async fn copy(&self, topology: &Topology) -> Result<Copied, TopologyError> {
         let (n, version) = topology.version();
         let record = [
             topology.id.clone(),
@@ -190,13 +198,7 @@ impl Member {
         })
     }
 
-    /// Raises the fence of the server to `n`, if it is in `life`, and is or was a member of `id`.
-    pub(super) async fn fence(
-        &self,
-        life: &Life,
-        id: &str,
-        n: Incarnation,
-    ) -> Result<Fenced, TopologyError> {
+    async fn fence(&self, life: &Life, id: &str, n: Incarnation) -> Result<Fenced, TopologyError> {
         let answer = self.call_in(life, &scripts::RAISE_FENCE, |at| Input {
             keys: vec![
                 &at.keys.pointer,
@@ -224,9 +226,7 @@ impl Member {
         })
     }
 
-    /// Puts `next` in force here, in the life that it names, if the fence equals its incarnation.
-    /// Returns whether it is in force.
-    pub(super) async fn restore(&self, next: &Topology) -> Result<bool, TopologyError> {
+    async fn restore(&self, next: &Topology) -> Result<bool, TopologyError> {
         let (pointer, record) = (Pointer::to(next).to_string(), write_record(next));
         let answer = self.call_in(&next.home.life, &scripts::RESTORE, |at| Input {
             keys: vec![
@@ -246,11 +246,7 @@ impl Member {
         Ok(answer.await?.code == 1)
     }
 
-    /// Reads the record, if it is not `known`, and the state of its server.
-    pub(super) async fn read(
-        &self,
-        known: Option<&Topology>,
-    ) -> Result<(Server, Found), TopologyError> {
+    async fn read(&self, known: Option<&Topology>) -> Result<(Site, Found), TopologyError> {
         let known = known.map(header).unwrap_or_default();
         let answer = self.call(&scripts::READ, |at| Input {
             keys: vec![&at.keys.topology, &at.keys.fence],
@@ -258,7 +254,7 @@ impl Member {
         });
         let Answer { server, code, rest } = answer.await?;
         if code == 0 {
-            return Ok((server, Found::Nothing));
+            return Ok((self.site(&server), Found::Nothing));
         }
         let malformed = |reason| self.malformed(reason);
         let fence = rest
@@ -274,12 +270,43 @@ impl Member {
             .transpose()
             .map_err(malformed)?;
         Ok((
-            server,
+            self.site(&server),
             Found::Record {
                 fence,
                 record: record.map(Arc::new),
             },
         ))
+    }
+
+    async fn slot_with_counters(&self, slots: &[Slot]) -> Result<Option<Slot>, TopologyError> {
+        let indexes = |at: &Connection| slots.iter().map(|slot| at.keys.counters(*slot)).collect();
+        Ok(self.first_of(indexes).await?.map(|at| slots[at]))
+    }
+
+    async fn announcements(&self) -> Result<Announcements, ShardError> {
+        Ok(Announcements::Redis(Box::new(
+            news::of(self.redis()).await?,
+        )))
+    }
+}
+
+impl OnRedis {
+    fn site(
+        &self,
+        Server {
+            life, appendonly, ..
+        }: &Server,
+    ) -> Site {
+        let forgets = format!(
+            "{0}, home of the topology, has no append-only file: after a restart it comes back \
+             without the latest record; run: redis-cli -u {0} CONFIG SET appendonly yes (and \
+             appendfsync always)",
+            self.address()
+        );
+        Site {
+            life: life.clone(),
+            forgets: (!appendonly).then_some(forgets),
+        }
     }
 
     fn malformed(&self, reason: String) -> TopologyError {

@@ -1,4 +1,4 @@
-//! Shards on Redis servers.
+//! Shards on servers.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     ids::ClientId,
     name::KeyPrefix,
     random::Random,
-    shard::redis::{Address, AddressError, RedisOptions},
+    shard::{ServerAddress, ServerAddressError, ServerOptions},
     topology::redis::{Founding, Joined, connect},
 };
 
@@ -23,19 +23,20 @@ pub(crate) async fn build(
     let client = ClientId(random.id());
     let prefix = KeyPrefix::new(&builder.prefix)?;
     let options = |url: &String| {
-        let mut options = RedisOptions::new(url.parse()?, client);
-        options.prefix.clone_from(&prefix);
-        options.counters_per_call = builder.counters_per_call;
+        let mut options = ServerOptions::new(url.parse()?, client, prefix.clone());
+        if let ServerOptions::Redis(redis) = &mut options {
+            redis.counters_per_call = builder.counters_per_call;
+        }
         Ok(options)
     };
     let seeds = urls
         .iter()
         .map(options)
-        .collect::<Result<Vec<_>, AddressError>>()?;
+        .collect::<Result<Vec<_>, ServerAddressError>>()?;
     let home = builder
         .topology_at
         .as_deref()
-        .map(str::parse::<Address>)
+        .map(str::parse::<ServerAddress>)
         .transpose()?;
     let mut founding = Founding {
         allowed: !builder.existing_topology,
@@ -64,7 +65,7 @@ pub(crate) async fn build(
     } = joined;
     let found = Found {
         dial: store.clone(),
-        grounds: Grounds::Redis(store.clone()),
+        grounds: Grounds::Servers(store.clone()),
         store,
         topology,
         servers_are_new: builder.servers_are_new,

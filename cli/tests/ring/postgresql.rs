@@ -1,0 +1,209 @@
+//! Shards on PostgreSQL, beside shards on Redis and instead of them.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use ringfence_client::{Client, Token};
+use ringfence_test_support::database::postgresql::PostgreSql;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{each, founded, told};
+use crate::binary::ringfence;
+
+/// A server with tables, as an owner makes them, and a role with exactly the rights that are printed.
+async fn prepared() -> (PostgreSql, String) {
+    let server = PostgreSql::spawn_with(&[("fsync", "off")]).await;
+    let owner = server.connect().await;
+    owner.batch_execute("CREATE ROLE app LOGIN").await.unwrap();
+    let schema = ringfence(&["schema", "postgres", "--role", "app"]);
+    owner.batch_execute(&schema.stdout).await.unwrap();
+    let url = url(&server, "app");
+    (server, url)
+}
+
+fn url(server: &PostgreSql, user: &str) -> String {
+    format!("postgres://{user}@127.0.0.1:{}/postgres", server.port())
+}
+
+fn ring(url: &str, args: &[&str]) -> Value {
+    told(&ringfence(
+        &[&["ring"], args, &["--json", "--redis", url]].concat(),
+    ))
+}
+
+/// Runs a command that resizes; its last line says that it is done.
+fn resize(urls: &str, args: &[&str]) {
+    let quickly = ["--slots-in-flight", "4096", "--pause", "1ms", "--json"];
+    let done = ringfence(&[&["ring"], args, &quickly, &["--redis", urls]].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    let last: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(last["state"], "done", "{last}");
+}
+
+/// Tasks that take locks all the time, and see that each has one holder and rising tokens.
+struct Load {
+    tasks: JoinSet<()>,
+    ended: Arc<AtomicBool>,
+    grants: Arc<AtomicU64>,
+}
+
+/// By key: whether it is held, and its last token.
+type Believed = Arc<Mutex<HashMap<String, (bool, Option<Token>)>>>;
+
+impl Load {
+    fn start(clients: &[Client]) -> Self {
+        let (ended, grants) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let believed = Believed::default();
+        let mut tasks = JoinSet::new();
+        for worker in 0..8 {
+            let client = clients[worker % clients.len()].clone();
+            let (ended, grants) = (ended.clone(), grants.clone());
+            let believed = believed.clone();
+            tasks.spawn(async move {
+                let mut turn = worker;
+                while !ended.load(Relaxed) {
+                    turn += 1;
+                    let key = format!("busy/{}", turn % 5);
+                    let guard = client.lock(&key).acquire().await.unwrap();
+                    begins(&believed, &key, guard.token());
+                    grants.fetch_add(1, Relaxed);
+                    tokio::task::yield_now().await;
+                    believed.lock().unwrap().get_mut(&key).unwrap().0 = false;
+                    guard.release().await;
+                }
+            });
+        }
+        Self {
+            tasks,
+            ended,
+            grants,
+        }
+    }
+
+    /// How many locks were granted.
+    async fn stop(self) -> u64 {
+        self.ended.store(true, Relaxed);
+        self.tasks.join_all().await;
+        self.grants.load(Relaxed)
+    }
+}
+
+fn begins(believed: &Believed, key: &str, token: Token) {
+    let mut believed = believed.lock().unwrap();
+    let (held, last) = believed.entry(key.to_owned()).or_default();
+    assert!(!*held, "{key} has two holders");
+    assert!(Some(token) > *last, "{key}: {token} after {last:?}");
+    (*held, *last) = (true, Some(token));
+}
+
+/// In the end the record is on PostgreSQL too, and the servers of Redis are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ring_moves_from_redis_to_postgresql_under_load_and_no_lock_is_lost() {
+    let (redis, (server, postgres)) = (founded(1, 0).await, prepared().await);
+    let first = redis.urls()[0].clone();
+    let both = format!("{first},{postgres}");
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let client = Client::builder().servers(both.split(','));
+        clients.push(client.existing_topology(true).build().await.unwrap());
+    }
+    let mut guards = Vec::new();
+    for index in 0..50 {
+        let key = format!("kept/{index}");
+        guards.push(clients[0].lock(key).acquire().await.unwrap());
+    }
+    let load = Load::start(&clients);
+
+    resize(&both, &["add", &postgres, "--servers-are-new"]);
+    let shown = ring(&both, &["show"]);
+    assert_eq!(each(&shown["shards"], "slots"), [8192, 8192]);
+    let shown_url = url(&server, "app").replace("app@", "");
+    assert_eq!(shown["shards"][1]["address"], json!(shown_url), "no login");
+    resize(&both, &["remove", "a"]);
+    let shown = ring(&both, &["show"]);
+    assert_eq!(each(&shown["shards"], "slots"), [16384]);
+
+    assert!(load.stop().await > 100);
+    for guard in &guards {
+        assert!(guard.is_held(), "{guard:?}");
+    }
+    // The home is on Redis, and a pointer on PostgreSQL.
+    let held = told(&ringfence(&["locks", "list", "--json", "--redis", &both]));
+    let kept = held["locks"].as_array().unwrap().len();
+    assert_eq!(kept, 50, "{held}");
+
+    drop(redis);
+    let recover = ["recover", "--attest-dead"];
+    let home = shown["home"].as_str().unwrap();
+    let recovered = ring(&postgres, &[&recover[..], &[home]].concat());
+    assert_eq!(recovered["home"], json!(shown_url));
+    let lock = ["lock", "after", "--redis", &postgres, "--", "true"];
+    let locked = ringfence(&lock);
+    assert_eq!(locked.code, 0, "{locked:?}");
+    for guard in guards {
+        guard.release().await;
+    }
+}
+
+/// No Redis at all. The tables are made by the command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topology_on_postgresql_alone_has_locks_and_no_counters() {
+    let server = PostgreSql::spawn().await;
+    let url = url(&server, "postgres");
+    let init = ["init", "--servers-are-new", "--max-lease", "2s"];
+    let begun = ring(&url, &init);
+    assert_eq!(begun["done"], "founded");
+    let mut command = vec!["lock", "nightly", "--redis", &url, "--"];
+    let token = "test \"$RINGFENCE_TOKEN\" -gt 0";
+    command.extend(["sh", "-c", token]);
+    let locked = ringfence(&command);
+    assert_eq!(locked.code, 0, "{locked:?}");
+    let again = ring(&url, &init);
+    assert_eq!(
+        (&again["done"], &again["topology"]),
+        (&json!("there_already"), &begun["topology"])
+    );
+
+    let counter = ["counter", "create", "coins", "--redis", &url];
+    let refused = ringfence(&counter);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(
+        refused.stderr.contains("shard a keeps locks"),
+        "{refused:?}"
+    );
+
+    // Nor can another topology have it.
+    let other = founded(1, 0).await;
+    let seed = &other.urls()[0];
+    let refused = ringfence(&["ring", "add", &url, "--redis", seed]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains("belongs to topology"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_topology_with_counters_gets_no_shard_that_keeps_none() {
+    let (redis, (_server, postgres)) = (founded(1, 0).await, prepared().await);
+    let first = &redis.urls()[0];
+    let created = ringfence(&["counter", "create", "coins", "--redis", first]);
+    assert_eq!(created.code, 0, "{created:?}");
+    for command in [vec!["plan", "--add"], vec!["add", "--dry-run"], vec!["add"]] {
+        let mut args = vec!["ring"];
+        args.extend(&command);
+        args.extend([&*postgres, "--redis", first]);
+        let refused = ringfence(&args);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        let reason = "keeps locks and no counters, and shard a";
+        assert!(refused.stderr.contains(reason), "{refused:?}");
+    }
+    let shown = ring(first, &["show"]);
+    assert_eq!(each(&shown["shards"], "id"), ["a"]);
+}

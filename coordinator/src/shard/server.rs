@@ -1,0 +1,237 @@
+//! Servers of every kind: their addresses, and how they are reached.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+#[cfg(feature = "postgres")]
+use super::postgres::{
+    self, PostgresAddress, PostgresAddressError, PostgresOptions, is_postgres, postgres_shard,
+};
+use super::{
+    Shard, ShardError,
+    docs::DocsShard,
+    redis::{Address, AddressError, RedisOptions, RedisShard},
+};
+use crate::{ids::ClientId, name::KeyPrefix, random::Random};
+
+/// The address of a server: of Redis, or, with the feature `postgres`, of PostgreSQL. Displayed and compared without
+/// credentials.
+#[derive(Clone)]
+pub enum ServerAddress {
+    /// `redis://`, `rediss://` or `unix://`.
+    Redis(Address),
+    /// `postgres://`.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresAddress),
+}
+
+/// The reason why an address was refused. It never contains the address, which may have a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerAddressError {
+    /// It is not one of Redis, nor of another kind.
+    #[error(transparent)]
+    Redis(#[from] AddressError),
+    /// It begins like one of PostgreSQL.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] PostgresAddressError),
+    /// This build does not know servers of that kind.
+    #[error("this build has no {kind}: it needs the feature `{feature}`")]
+    NoFeature {
+        /// The kind.
+        kind: &'static str,
+        /// The feature of the library.
+        feature: &'static str,
+    },
+}
+
+/// How one server is reached.
+#[derive(Clone, Debug)]
+pub enum ServerOptions {
+    /// A server of Redis.
+    Redis(RedisOptions),
+    /// A server of PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresOptions),
+}
+
+/// Whether the server at `address` keeps counters; servers of documents keep locks alone.
+pub(crate) fn keeps_counters(address: &str) -> bool {
+    !address.starts_with("postgres://")
+}
+
+impl ServerAddress {
+    /// The address, without credentials.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Redis(address) => address.as_str(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(address) => address.as_str(),
+        }
+    }
+}
+
+impl FromStr for ServerAddress {
+    type Err = ServerAddressError;
+
+    fn from_str(url: &str) -> Result<Self, Self::Err> {
+        #[cfg(feature = "postgres")]
+        if is_postgres(url) {
+            return Ok(Self::Postgres(url.parse()?));
+        }
+        if !keeps_counters(url) {
+            return Err(ServerAddressError::NoFeature {
+                kind: "PostgreSQL",
+                feature: "postgres",
+            });
+        }
+        Ok(Self::Redis(url.parse()?))
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for ServerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl PartialEq for ServerAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for ServerAddress {}
+
+impl ServerOptions {
+    /// The server at `address`, for `client`, with default timeouts (1 s each), and its data under `prefix`.
+    pub fn new(address: ServerAddress, client: ClientId, prefix: KeyPrefix) -> Self {
+        match address {
+            ServerAddress::Redis(address) => Self::Redis(RedisOptions {
+                prefix,
+                ..RedisOptions::new(address, client)
+            }),
+            #[cfg(feature = "postgres")]
+            ServerAddress::Postgres(address) => Self::Postgres(PostgresOptions {
+                prefix,
+                ..PostgresOptions::new(address)
+            }),
+        }
+    }
+
+    /// Its address, without credentials.
+    pub fn address(&self) -> &str {
+        match self {
+            Self::Redis(options) => options.address.as_str(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => options.address.as_str(),
+        }
+    }
+
+    /// What its data is stored under.
+    pub fn prefix(&self) -> &KeyPrefix {
+        match self {
+            Self::Redis(options) => &options.prefix,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => &options.prefix,
+        }
+    }
+
+    /// The server at `address`, reached like this one. `None`: it is of another kind.
+    pub(crate) fn at(&self, address: &ServerAddress) -> Option<Self> {
+        match (self, address.clone()) {
+            (Self::Redis(options), ServerAddress::Redis(address)) => {
+                let options = options.clone();
+                Some(Self::Redis(RedisOptions { address, ..options }))
+            }
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(options), ServerAddress::Postgres(address)) => {
+                let options = options.clone();
+                Some(Self::Postgres(PostgresOptions { address, ..options }))
+            }
+            #[cfg(feature = "postgres")]
+            _ => None,
+        }
+    }
+
+    /// The server at `shown`, reached like this one, with its credentials. `None`: it is of another kind.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerAddressError`].
+    pub(crate) fn sibling(&self, shown: &str) -> Result<Option<Self>, ServerAddressError> {
+        let address = match (self, shown.parse()?) {
+            (Self::Redis(options), ServerAddress::Redis(_)) => {
+                ServerAddress::Redis(options.address.sibling(shown)?)
+            }
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(options), ServerAddress::Postgres(_)) => {
+                ServerAddress::Postgres(options.address.sibling(shown)?)
+            }
+            #[cfg(feature = "postgres")]
+            _ => return Ok(None),
+        };
+        Ok(self.at(&address))
+    }
+
+    /// Makes what a server needs to be a shard, unless it is there: on PostgreSQL logged tables, which needs the right to
+    /// make a schema; on Redis nothing.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer, or the user may not.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves all of it, or nothing.
+    pub async fn prepare(&self) -> Result<(), ShardError> {
+        match self {
+            Self::Redis(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => postgres::prepare(options).await.map(drop),
+        }
+    }
+
+    /// The shard on that server. Connects to nothing yet. `random` is this process's own.
+    pub fn shard(&self, random: &Arc<Random>) -> Arc<dyn Shard> {
+        match (self, self.docs(random)) {
+            (Self::Redis(options), _) => Arc::new(RedisShard::new(options.clone())),
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(_), docs) => Arc::new(docs.expect("it is a shard of documents")),
+        }
+    }
+
+    /// The shard, if its server stores documents.
+    pub(crate) fn docs(&self, _random: &Arc<Random>) -> Option<DocsShard> {
+        match self {
+            Self::Redis(_) => None,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => Some(postgres_shard(options.clone(), _random.clone())),
+        }
+    }
+}
+
+impl From<Address> for ServerAddress {
+    fn from(address: Address) -> Self {
+        Self::Redis(address)
+    }
+}
+
+impl From<RedisOptions> for ServerOptions {
+    fn from(options: RedisOptions) -> Self {
+        Self::Redis(options)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<PostgresOptions> for ServerOptions {
+    fn from(options: PostgresOptions) -> Self {
+        Self::Postgres(options)
+    }
+}
