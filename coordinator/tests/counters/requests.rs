@@ -7,8 +7,8 @@ use ringfence_segment_lock::{
     Change,
     segment::{
         Accept, Cancel, Close, Collect, Confirm, Expire, Find, FinishTransfer, Forget, Freeze,
-        GiveCredit, Inspect, Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Purge, ReadCopy,
-        Refuse, Replace, Request, Sent, Thaw,
+        GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge, ReadCopy, Refuse,
+        Replace, Request, Sent, Thaw,
     },
 };
 
@@ -210,7 +210,7 @@ fn step() -> impl Strategy<Value = Step> {
     let version = prop_oneof![1 => Just(0_u64), 3 => 0..30_u64];
     prop_oneof![
         12 => (id(), kind(), generation(), lands, call()).prop_map(|(i, k, g, l, c)| Step::Op(i, k, g, l, c)),
-        2 => (0..3_u32, 0..4_u64, amount(), call()).prop_map(|(t, s, w, c)| Step::Lend(t, s, w, c)),
+        2 => (0..3_u32, 0..30_u64, amount(), call()).prop_map(|(t, l, w, c)| Step::Lend(t, l, w, c)),
         2 => (loan(), call()).prop_map(|((f, s, a), c)| Step::Land(f, s, a, c)),
         2 => (generation(), option::of((call(), select(vec![0_u64, 500, 9_000])))).prop_map(|(g, f)| Step::Collect(g, f)),
         1 => call().prop_map(Step::Thaw),
@@ -284,9 +284,9 @@ impl Step {
                 version: *version,
                 caller: caller(*call),
             }),
-            &Self::Lend(to, seq, want, call) => Request::Lend(Lend {
+            &Self::Lend(to, landed, want, call) => Request::Lend(Lend {
                 to,
-                seq,
+                landed,
                 want: money(want),
                 caller: caller(call),
             }),
@@ -344,18 +344,12 @@ impl Step {
     fn plain(&self, began_ms: u64) -> Request {
         match self {
             &Self::Create(generation, terms) => create(began_ms, generation, terms).into(),
-            &Self::Replace(generation, terms, number) => {
-                let numbers = Numbers {
-                    lent: number,
-                    landed: number / 2,
-                };
-                Request::Replace(Replace {
-                    create: create(began_ms, generation, terms),
-                    numbers: BTreeMap::from([(0, numbers)]),
-                    lost: vec![1],
-                    losses: number,
-                })
-            }
+            &Self::Replace(generation, terms, number) => Request::Replace(Replace {
+                create: create(began_ms, generation, terms),
+                lent: BTreeMap::from([(0, number)]),
+                lost: vec![1],
+                losses: number,
+            }),
             Self::Find(of, generation) => Request::Find(Find {
                 id: id_of(began_ms, *of),
                 generation: *generation,

@@ -6,7 +6,7 @@ use super::{Counter, CounterError, lost::viewed};
 use crate::{
     Amount, Caller, Manifest, StorageError,
     limits::FREEZE_MS_MAX,
-    segment::{Answer, Collect, Freeze, Loan, Refusal, Request, SegmentView, lands},
+    segment::{Answer, Collect, Freeze, Loan, Refusal, Request, SegmentView},
 };
 
 /// Views of some segments, read at different times.
@@ -33,15 +33,14 @@ impl BalanceReads {
         to.map(|loan| i128::from(loan.amount.get())).sum()
     }
 
-    /// The loans that segment `to` can land: each is lent, and has the next number by the receiver's count.
+    /// The loans that segment `to` can land: each has a greater number than the last that landed.
     pub(super) fn loans_to(&self, to: u32) -> Vec<Loan> {
         let receiver = self.at.get(&to);
         let loan = |(&from, view): (&u32, &SegmentView)| {
             let last = view.out.get(&to)?;
-            let receiver = receiver?;
-            let landed = receiver.inn.get(&from).copied().unwrap_or_default();
+            let landed = receiver?.inn.get(&from).copied().unwrap_or_default();
             let amount = Amount::new(last.amount).ok()?;
-            lands(last.seq, landed, receiver.losses).then_some(Loan {
+            (last.seq > landed).then_some(Loan {
                 from,
                 seq: last.seq,
                 amount,
@@ -54,18 +53,11 @@ impl BalanceReads {
         self.at.values().map(|view| view.losses).sum()
     }
 
-    /// Whether a loan had landed that its lender, read before, had not made yet: its money counts twice. A lender that
-    /// lost changes may have forgotten it.
+    /// Whether a loan had landed that its lender, read before, had not made yet: its money counts twice.
     pub(super) fn counts_twice(&self) -> bool {
-        let landed = self
-            .at
-            .iter()
-            .flat_map(|(to, view)| view.inn.iter().map(move |inn| (to, inn)));
-        let mut early = landed.map(|(to, (from, &seq))| {
-            let lender = self.at.get(from).filter(|view| view.losses == 0);
-            lender.is_some_and(|view| seq > view.out.get(to).map_or(0, |last| last.seq))
-        });
-        early.any(|early| early)
+        let landed = self.at.values().flat_map(|view| &view.inn);
+        let mut lenders = landed.filter_map(|(from, seq)| Some((self.at.get(from)?, seq)));
+        lenders.any(|(lender, &seq)| seq > lender.version)
     }
 
     /// Whether no segment had changed between these reads and the `second` ones. Then all these views were true at one

@@ -17,7 +17,8 @@ use crate::{
 pub(super) enum Borrow {
     /// These loans have arrived. They are enough, or no more is available for now.
     Bring(Vec<Loan>),
-    /// These loans have arrived. Ask these segments too, each for the loan of that number and that amount.
+    /// These loans have arrived. Ask these segments too: the number of the last loan that landed from each, and the
+    /// amount.
     Lend(Vec<Loan>, Vec<(u32, u64, Amount)>),
     /// All the money is in flight to other segments: land it there first.
     LandElsewhere(Vec<(u32, Loan)>),
@@ -50,7 +51,7 @@ impl Borrow {
 
 /// The lenders and their amounts: the richest first, and from each at least half of its money, so that the same home
 /// does not need another loan soon. A segment whose last loan has not landed does not lend: the next loan would
-/// overwrite it. A segment that lost loans which have landed lends under a number above these.
+/// overwrite it.
 fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
     let inn = views.at.get(&home).map(|view| &view.inn);
     let landed = |from: u32| {
@@ -74,7 +75,7 @@ fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, A
         let want = missing.min(view.value.into()).max((view.value / 2).into());
         missing -= want;
         let want = Amount::new(want).expect("some of a positive value, and at most all");
-        lends.push((from, landed(from) + 1, want));
+        lends.push((from, landed(from), want));
     }
     lends
 }
@@ -108,10 +109,10 @@ impl Counter {
         mut loans: Vec<Loan>,
         lends: Vec<(u32, u64, Amount)>,
     ) -> Result<Round, CounterError> {
-        let lend = |&(from, seq, want): &(u32, u64, Amount)| {
+        let lend = |&(from, landed, want): &(u32, u64, Amount)| {
             let lend = Lend {
                 to: attempt.home,
-                seq,
+                landed,
                 want,
                 caller: attempt.caller,
             };
@@ -119,18 +120,18 @@ impl Counter {
         };
         let requests = lends.iter().map(lend).collect();
         let answers = self.storage.segments.call_all(requests).await;
-        for (&(from, seq, _), answer) in lends.iter().zip(answers) {
+        for (&(from, ..), answer) in lends.iter().zip(answers) {
             match answer
                 .map_err(CounterError::from)
                 .map_err(CounterError::aside)?
             {
                 Ok(Reply::Lent(lent)) => {
                     let amount = Amount::new(lent.amount);
+                    let seq = lent.seq;
                     loans.extend(amount.map(|amount| Loan { from, seq, amount }));
                 }
                 // Another caller was faster, or this segment is frozen or lost: the next round sees the rest.
-                Ok(Reply::Nothing | Reply::Stale)
-                | Err(Refusal::Busy { .. } | Refusal::Missing) => {}
+                Ok(Reply::Nothing) | Err(Refusal::Busy { .. } | Refusal::Missing) => {}
                 Ok(reply) => return Err(CounterError::unexpected("lend", &reply)),
                 Err(refusal) => return Err(refusal.into()),
             }

@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use super::{Counter, CounterError};
 use crate::{
     Durability, Layout, Manifest, Seen,
-    segment::{
-        Create, Inspect, NUMBERS_PER_MS, Numbers, Prepare, Refusal, Replace, Reply, Request,
-        SegmentView,
-    },
+    segment::{Create, Inspect, Prepare, Refusal, Replace, Reply, Request, SegmentView},
 };
 
 /// A segment that is lost.
@@ -104,8 +101,8 @@ impl Counter {
         Ok(found)
     }
 
-    /// Replaces the lost segments of `found`, from number `first` on, one after the other. Each continues the numbers of
-    /// its loans at the segments replaced before it, too.
+    /// Replaces the lost segments of `found`, from number `first` on, one after the other. Each knows the versions of the
+    /// segments replaced before it, too.
     pub(super) async fn replace_lost(
         &self,
         manifest: &Manifest,
@@ -126,7 +123,10 @@ impl Counter {
                     prepare: made_for(manifest, *index),
                     terms: manifest.terms(),
                 },
-                numbers: numbers_of(&views, *index, manifest.terms().skew_ms),
+                lent: views
+                    .iter()
+                    .map(|(&other, view)| (other, view.version))
+                    .collect(),
                 lost: lost.iter().rev().map(|later| later.index).collect(),
                 losses: last_seen.map_or(0, |seen| seen.losses),
             };
@@ -172,29 +172,6 @@ pub(super) fn prepare(manifest: &Manifest, layout: Layout, base: u64) -> Prepare
         mark_ms: manifest.mark_ms(),
         manifest: manifest.encode_copy().into(),
     }
-}
-
-/// The numbers of the loans between segment `index` and each other one.
-///
-/// A segment that lost changes may have forgotten loans that are still to be sent. None of them lands once the numbers
-/// continue above all that it can have used.
-fn numbers_of(
-    views: &BTreeMap<u32, SegmentView>,
-    index: u32,
-    skew_ms: u64,
-) -> BTreeMap<u32, Numbers> {
-    let numbers = |(&other, view): (&u32, &SegmentView)| {
-        let lent = view.out.get(&index).map_or(0, |last| last.seq);
-        let numbers = Numbers {
-            lent: match view.doubtful || view.losses > 0 {
-                true => lent.max((view.now_ms + skew_ms) * NUMBERS_PER_MS),
-                false => lent,
-            },
-            landed: view.inn.get(&index).copied().unwrap_or_default(),
-        };
-        (numbers != Numbers::default()).then_some((other, numbers))
-    };
-    views.iter().filter_map(numbers).collect()
 }
 
 pub(super) fn viewed(reply: Reply) -> Result<SegmentView, CounterError> {

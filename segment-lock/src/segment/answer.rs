@@ -44,7 +44,7 @@ pub enum Reply {
     Nothing,
     /// The loan landed.
     Landed,
-    /// A loan of that number has landed already, or must not be made yet. Nothing was done.
+    /// A loan of that number, or a later one, has landed already; or the plan is an older one. Nothing was done.
     Stale,
     /// The segment has another version: read again. Nothing was recorded.
     Changed,

@@ -53,15 +53,12 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use land::lands;
-pub(crate) use replace::NUMBERS_PER_MS;
-
 pub use answer::{Answer, Refusal, Reply, SegmentView};
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
-    GiveCredit, Inspect, Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Prepare, Purge, ReadCopy,
-    Refuse, Replace, Request, Sent, Thaw,
+    GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse,
+    Replace, Request, Sent, Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -69,7 +66,7 @@ use crate::{Caller, RequestId, Terms};
 /// The last loan to another segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channel {
-    /// The number of loans so far, which is the number of the last one.
+    /// Its number: the lender's version after it. The numbers of a segment's loans rise, and none is used twice.
     pub seq: u64,
     /// The amount of the last one.
     pub amount: i64,

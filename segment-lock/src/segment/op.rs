@@ -30,7 +30,7 @@ impl Segment {
         self.expire_due(now_ms);
         for loan in landing {
             // The request may bring the same loan twice.
-            if self.is_next(&loan) {
+            if self.is_new(&loan) {
                 self.receive(&loan);
             }
         }
@@ -75,8 +75,8 @@ impl Segment {
     /// The loans that may land now, if all of them fit: so nothing fails after the first write. A loan that follows
     /// another one of the same request has to be sent again.
     fn that_fit(&self, op: &Op) -> Result<Vec<Loan>, Refusal> {
-        let next = op.lands.iter().filter(|loan| self.is_next(loan));
-        let landing: Vec<Loan> = next.copied().collect();
+        let new = op.lands.iter().filter(|loan| self.is_new(loan));
+        let landing: Vec<Loan> = new.copied().collect();
         let landed: i128 = landing
             .iter()
             .map(|loan| i128::from(loan.amount.get()))

@@ -25,9 +25,9 @@ pub struct Op {
 pub struct Lend {
     /// The number of the receiving segment.
     pub to: u32,
-    /// The number of the loan: one more than the last that landed, *as read at the receiver*. That proves that the loan
-    /// before has landed, and may be overwritten.
-    pub seq: u64,
+    /// The number of the last loan that landed, *as read at the receiver*. That proves that the loan has landed, and may
+    /// be overwritten.
+    pub landed: u64,
     /// The requested amount. The segment may lend less.
     pub want: Amount,
     /// The caller.
@@ -39,7 +39,7 @@ pub struct Lend {
 pub struct Loan {
     /// The number of the lending segment.
     pub from: u32,
-    /// Its number, counted by lender and receiver.
+    /// Its number: the lender's version.
     pub seq: u64,
     /// The amount.
     pub amount: Amount,
@@ -219,23 +219,14 @@ pub struct Create {
     pub terms: Terms,
 }
 
-/// The last numbers of the loans between a lost segment and another one, as known there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
-    /// The number of the last loan to the lost segment.
-    pub lent: u64,
-    /// The number of the last loan from the lost segment that landed.
-    pub landed: u64,
-}
-
 /// Creates an empty segment in place of a lost one. A segment that exists stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replace {
     /// The layout by which the lost segment was a home.
     pub create: Create,
-    /// The loans between it and each other segment, read after it was lost.
-    pub numbers: BTreeMap<u32, Numbers>,
-    /// Other segments that are lost and not replaced yet. The numbers of their loans are not known.
+    /// The version of each other segment, read after the segment was lost: the loans of before have no greater number.
+    pub lent: BTreeMap<u32, u64>,
+    /// Other segments that are lost and not replaced yet. Their versions are not known.
     pub lost: Vec<u32>,
     /// How often the lost segment may have lost changes before, as far as known.
     pub losses: u64,

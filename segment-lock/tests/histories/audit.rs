@@ -312,10 +312,8 @@ impl Audit {
                 index: *to,
                 place: at.place,
             };
-            let lands = |to: &Segment| {
-                let landed = to.inn.get(&at.index).copied().unwrap_or_default();
-                loan.seq == landed + 1 || (to.losses > 0 && loan.seq > landed)
-            };
+            let lands =
+                |to: &Segment| loan.seq > to.inn.get(&at.index).copied().unwrap_or_default();
             let amount = i128::from(loan.amount);
             match (segments.get(&to), self.gone.get(&to)) {
                 (Some(to), _) if lands(to) => there += amount,

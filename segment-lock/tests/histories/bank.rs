@@ -271,7 +271,11 @@ impl Shortcut {
     fn spoil(self, before: &Segment, after: &mut Segment, request: &Request, answer: &mut Answer) {
         match (self, request) {
             (Self::LendAgain, Request::Lend(lend)) => {
-                if let Some(loan) = before.out.get(&lend.to).filter(|loan| loan.seq == lend.seq) {
+                if let Some(loan) = before
+                    .out
+                    .get(&lend.to)
+                    .filter(|loan| loan.seq > lend.landed)
+                {
                     after.value -= loan.amount.min(after.value);
                     after.version += 1;
                 }
@@ -333,7 +337,7 @@ impl Shortcut {
 
 fn forget_numbers(request: &mut Request) {
     if let Request::Replace(replace) = request {
-        replace.numbers.clear();
+        replace.lent.clear();
         replace.lost.clear();
     }
 }

@@ -61,7 +61,7 @@ async fn lent(to: u32) -> Counter {
     let counter = counter(&Storage::new(Arc::clone(&memory), 1), "a", 3).await;
     let lend = Lend {
         to,
-        seq: 1,
+        landed: 0,
         want: amount(6),
         caller: OTHER,
     };

@@ -116,12 +116,10 @@ break_without! {
     a_lost_tail_ignored: LostTailIsDoubtful,
     a_version_of_before_the_loss: LossRaisesTheVersion,
     a_lender_that_is_behind_not_asked: LenderBelievesTheLanded,
-    a_borrower_that_waits_for_what_it_lost: BorrowerSkipsTheLost,
+    a_number_that_a_lost_loan_had: NumbersNeverRepeat,
     made_anew_without_its_lenders_numbers: AnewHasHadEveryLoan,
-    made_anew_without_its_borrowers_numbers: AnewHasLentWhatLanded,
-    made_anew_with_numbers_used_before: AnewNumbersFollowTheClock,
+    made_anew_with_numbers_used_before: AnewVersionFollowsTheClock,
     made_anew_without_a_mark: AnewBeginsAtNow,
-    made_anew_as_if_nothing_were_lost: AnewHasLost,
     made_anew_and_refusing_what_it_may_have_credited: AnewMayHaveCredited,
 }
 

@@ -1,5 +1,7 @@
 //! Loans between segments that are lost one after the other.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -8,16 +10,15 @@ async fn a_loan_that_its_lender_forgot_does_not_land_twice_once_its_borrower_is_
     let a = &scene.counter;
     let lend = Lend {
         to: 1,
-        seq: 1,
+        landed: 0,
         want: amount(30),
         caller: OTHER,
     };
-    assert!(matches!(
-        scene.tell(0, lend).await,
-        Ok(Reply::Lent(lent)) if lent.amount == 30
-    ));
+    let Ok(Reply::Lent(lent)) = scene.tell(0, lend).await else {
+        panic!("it has the money");
+    };
     let land = || Land {
-        loan: loan(0, 1, 30),
+        loan: loan(0, lent.seq, 30),
         caller: OTHER,
     };
     // The lender forgets the loan, which lands all the same.
@@ -38,4 +39,64 @@ async fn a_loan_that_its_lender_forgot_does_not_land_twice_once_its_borrower_is_
         assert_eq!(scene.available().await, 0);
         scene.clock.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// A request to lend to segment `to`, by a caller that read it before anything landed there.
+fn late_lend(to: u32) -> Lend {
+    Lend {
+        to,
+        landed: 0,
+        want: amount(4),
+        caller: OTHER,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_lend_from_before_two_losses_loses_nothing() {
+    let scene = Scene::new(Durability::Memory).await;
+    let a = &scene.counter;
+    for lost in [0, 1] {
+        scene.lose(lost);
+        a.accept().await.unwrap();
+        scene.skew_passes();
+    }
+    let id = home(0, scene.now(), "in");
+    a.deposit(&id, amount(10)).await.unwrap();
+    scene.tell(0, late_lend(1)).await.unwrap();
+    assert_eq!(scene.available().await, 10);
+    a.deduct(&home(1, scene.now(), "all"), amount(10))
+        .await
+        .unwrap();
+    assert_eq!(scene.available().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_lend_loses_nothing_where_two_accepted_different_losses() {
+    let scene = Scene::new(Durability::Memory).await;
+    let a = &scene.counter;
+    let replace = |lost: &[u32]| Replace {
+        create: Create {
+            prepare: prepare(1, 0),
+            terms: TERMS,
+        },
+        lent: BTreeMap::new(),
+        lost: lost.to_vec(),
+        losses: 0,
+    };
+    scene.lose(1);
+    // One person saw the second lost, and the other one saw both.
+    let by_one = replace(&[]);
+    scene.lose(0);
+    scene.tell(0, replace(&[1])).await.unwrap();
+    scene.tell(1, by_one).await.unwrap();
+    scene.tell(1, replace(&[])).await.unwrap();
+    scene.skew_passes();
+    let id = home(1, scene.now(), "in");
+    a.deposit(&id, amount(10)).await.unwrap();
+    scene.tell(1, late_lend(0)).await.unwrap();
+    assert_eq!(scene.available().await, 10);
+    a.deduct(&home(0, scene.now(), "all"), amount(10))
+        .await
+        .unwrap();
+    assert_eq!(scene.available().await, 0);
 }

@@ -226,7 +226,7 @@ impl SegmentsModel {
         match &request.ask {
             Ask::Operate(lands) => self.operate_at(world, request, lands),
             Ask::Collect { .. } => self.collect_at(world, request),
-            Ask::Lend { to, number, want } => self.lend_at(world, request, (*to, *number, *want)),
+            Ask::Lend { to, landed, want } => self.lend_at(world, request, (*to, *landed, *want)),
             Ask::Land(land) => self.land_alone(world, request, *land),
             Ask::Refuse { version } => self.refuse_at(world, request, *version),
             Ask::Credit => self.credit_at(world, request),

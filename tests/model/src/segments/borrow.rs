@@ -42,8 +42,8 @@ impl SegmentsModel {
         self.send(world, task, Phase::Borrowing, asks);
     }
 
-    /// The lenders, and their amounts, so that home has the missing money. No lender with a loan that has not landed. One that
-    /// forgot loans that have landed is asked for the number after those.
+    /// The lenders, each with the number of the last loan that landed from it, and the amounts, so that home has the missing
+    /// money. No lender with a loan that has not landed.
     fn lenders(
         &self,
         shown: &Shown,
@@ -52,16 +52,18 @@ impl SegmentsModel {
     ) -> Vec<(u8, Ask)> {
         let mut asks = Vec::new();
         for (segment, money) in shown.iter().filter(|(segment, _)| *segment != home) {
-            let landed = at_home.landed[usize::from(*segment)];
             let lent = money.lent[usize::from(home)].number;
-            let overwrites = self.breaks(Rule::LendFollowsTheLanded);
-            let last = if overwrites { lent } else { landed };
+            let landed = if self.breaks(Rule::LendFollowsTheLanded) {
+                lent
+            } else {
+                at_home.landed[usize::from(*segment)]
+            };
             let want = missing.min(money.value);
             let believes = self.holds(Rule::LenderBelievesTheLanded);
-            if want > 0 && (lent == last || (lent < last && believes)) {
+            if want > 0 && (lent == landed || (lent < landed && believes)) {
                 missing -= want;
-                let (to, number) = (home, last + 1);
-                asks.push((*segment, Ask::Lend { to, number, want }));
+                let to = home;
+                asks.push((*segment, Ask::Lend { to, landed, want }));
             }
         }
         asks
@@ -71,20 +73,17 @@ impl SegmentsModel {
         &self,
         world: &mut World,
         request: &Request,
-        (to, number, want): (u8, u8, i8),
+        (to, landed, want): (u8, u8, i8),
     ) -> Answer {
         let segment = world.segment_mut(request.segment);
         if segment.doubtful && self.holds(Rule::LostTailIsDoubtful) {
             return Answer::Doubtful;
         }
         let last = segment.money.lent[usize::from(to)];
-        let repeats = last.number == number;
-        if repeats && self.holds(Rule::LendRepeatsItsAnswer) {
+        if landed < last.number && self.holds(Rule::LendRepeatsItsAnswer) {
             return Answer::Lent(last);
         }
-        let is_behind = last.number < number && segment.money.losses > 0;
-        let believes = is_behind && self.holds(Rule::LenderBelievesTheLanded);
-        if !repeats && last.number + 1 != number && !believes {
+        if landed > last.number && self.breaks(Rule::LenderBelievesTheLanded) {
             return Answer::NotLent;
         }
         if segment.is_frozen_to(request.task) {
@@ -94,9 +93,14 @@ impl SegmentsModel {
         if amount <= 0 {
             return Answer::NotLent;
         }
-        let lent = Lent { number, amount };
         let version = segment.money.version;
         segment.money.add(-amount);
+        let number = if self.holds(Rule::NumbersNeverRepeat) {
+            segment.money.version
+        } else {
+            landed + 1
+        };
+        let lent = Lent { number, amount };
         segment.money.lent[usize::from(to)] = lent;
         if self.config.loses() {
             segment.lent_in_all += amount;
@@ -104,11 +108,7 @@ impl SegmentsModel {
         if self.breaks(Rule::LendRaisesTheVersion) {
             segment.money.version = version;
         }
-        let borrower = world.segment(to);
-        // A request of before the loss: it landed, and the lender has forgotten that it lent it.
-        let forgets = self.config.losses > 0 || self.config.vanishings > 1;
-        let late = forgets && borrower.money.landed[usize::from(request.segment)] >= number;
-        if borrower.gone || late {
+        if world.segment(to).gone {
             world.ledger.lost += amount;
         }
         Answer::Lent(lent)
@@ -140,11 +140,9 @@ impl SegmentsModel {
         Answer::Landed
     }
 
-    /// Lands it, if it is the next of its channel.
+    /// Lands it, if it is new in its channel.
     pub(super) fn land_at(&self, world: &mut World, segment: u8, Land { from, lent }: Land) {
-        if !self.lands(&world.segment(segment).money, from, lent.number)
-            && self.holds(Rule::LandOnce)
-        {
+        if !lands(&world.segment(segment).money, from, lent.number) && self.holds(Rule::LandOnce) {
             return;
         }
         let lender = world.segment(from).money;
@@ -167,18 +165,10 @@ impl SegmentsModel {
         }
     }
 
-    /// Whether a loan of that number lands: the next one; where changes were lost, any greater one, since those in between
-    /// may be what was lost.
-    fn lands(&self, borrower: &Money, from: u8, number: u8) -> bool {
-        let landed = borrower.landed[usize::from(from)];
-        let skips = borrower.losses > 0 && self.holds(Rule::BorrowerSkipsTheLost);
-        number == landed + 1 || (number > landed && skips)
-    }
-
     /// The money in flight from one segment to another.
     fn in_flight(&self, (from, lender): (u8, &Money), (to, borrower): (u8, &Money)) -> i8 {
         let lent = lender.lent[usize::from(to)];
-        if self.lands(borrower, from, lent.number) {
+        if lands(borrower, from, lent.number) {
             lent.amount
         } else {
             0
@@ -212,4 +202,9 @@ impl SegmentsModel {
         };
         of.clone().map(|here| here.1.value + flying(here)).sum()
     }
+}
+
+/// Whether a loan of that number lands: if it is greater than the last one's.
+fn lands(borrower: &Money, from: u8, number: u8) -> bool {
+    number > borrower.landed[usize::from(from)]
 }

@@ -37,9 +37,9 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::OnlyHeldIsConfirmed
         | Rule::OnlyHeldIsCancelled
         | Rule::OnlyHeldExpires
+        | Rule::NumbersNeverRepeat
         | Rule::AnewHasHadEveryLoan
-        | Rule::AnewHasLentWhatLanded
-        | Rule::AnewNumbersFollowTheClock
+        | Rule::AnewVersionFollowsTheClock
         | Rule::AnewMayHaveCredited
         | Rule::RefusedInTheManifest
         | Rule::CreatedAboveTheRefused => CONSERVED,
@@ -60,8 +60,6 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::PurgedSourceIsFinished
         | Rule::LostManifestIsRestored
         | Rule::LenderBelievesTheLanded
-        | Rule::BorrowerSkipsTheLost
-        | Rule::AnewHasLost
         | Rule::NoAccountRefuses => CAN_FINISH,
         Rule::PrepareComparesTheMark => TOO_OLD_IS_FINAL,
         Rule::IdsAreRemembered
@@ -152,13 +150,12 @@ fn config(rule: Rule) -> Configuration {
         Rule::LostTailIsDoubtful => lending(&[deduct(2, 0), deduct(1, 1)]).losing(1, 1),
         Rule::LossRaisesTheVersion => deposited_otherwise().losing(1, 1),
         Rule::LenderBelievesTheLanded => lending(&[deduct(1, 0); 2]).losing(1, 1),
-        Rule::BorrowerSkipsTheLost => new(&[0, 3]).asking(&[deduct(1, 0); 2], EACH).losing(1, 2),
+        Rule::NumbersNeverRepeat => fed_later().vanishing(1),
 
         Rule::AnewHasHadEveryLoan => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(1),
-        Rule::AnewNumbersFollowTheClock => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(2),
+        Rule::AnewVersionFollowsTheClock => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(2),
         Rule::AnewMayHaveCredited => transferring().vanishing(1),
         Rule::AnewBeginsAtNow => new(&[1, 1]).asking(&[deposit(1, 0)], TWICE).vanishing(1),
-        Rule::AnewHasLentWhatLanded | Rule::AnewHasLost => fed_later().vanishing(1),
     }
 }
 

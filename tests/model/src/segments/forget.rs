@@ -41,7 +41,7 @@ impl SegmentsModel {
         let too_old = self.config.operation(request.task).time <= segment.mark;
         let is_final = |entry: Entry| entry.outcome != Outcome::Held;
         match &request.ask {
-            Ask::Lend { to, number, .. } => segment.money.lent[usize::from(*to)].number >= *number,
+            Ask::Lend { to, landed, .. } => segment.money.lent[usize::from(*to)].number > *landed,
             Ask::Land(land) => segment.money.landed[usize::from(land.from)] >= land.lent.number,
             Ask::Operate(_) => entry.is_some() || too_old,
             Ask::Refuse { version } => {

@@ -31,8 +31,8 @@ pub enum Ask {
     Lend {
         /// The destination.
         to: u8,
-        /// Under this number.
-        number: u8,
+        /// What last landed there from here.
+        landed: u8,
         /// At most so much.
         want: i8,
     },

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use stateright::Property;
 
 use super::{
-    Ask, Event, Kind, Land, Request, SegmentsModel, World,
+    Event, Kind, SegmentsModel, World,
     ledger::{Fate, Told},
-    state::{Money, Outcome, Segment},
+    state::Outcome,
 };
 
 pub(super) const CONSERVED: &str = "what is there, in flight and held is what was put in, less what was taken out and what was lost";
@@ -18,8 +18,6 @@ pub(super) const ANSWERS_ARE_SO: &str = "an answer is what happened";
 pub(super) const TRUE_ONCE: &str =
     "insufficient, and an exact balance, was so at some instant of its call";
 pub(super) const TOO_OLD_IS_FINAL: &str = "an id that is too old has no effect any more";
-pub(super) const NONE_BEYOND: &str =
-    "a segment that lost nothing is asked for no loan beyond the next";
 pub(super) const CAN_FINISH: &str = "everything can always still be finished";
 
 pub(super) fn all() -> Vec<Property<SegmentsModel>> {
@@ -46,7 +44,6 @@ pub(super) fn all() -> Vec<Property<SegmentsModel>> {
         }),
         Property::always(TRUE_ONCE, |_, world: &World| !world.ledger.untrue),
         Property::always(TOO_OLD_IS_FINAL, |_, world: &World| !world.ledger.late),
-        Property::always(NONE_BEYOND, none_is_beyond),
         Property::always(CAN_FINISH, |model: &SegmentsModel, world| {
             model.can_finish(world)
         }),
@@ -60,38 +57,11 @@ fn is_conserved(model: &SegmentsModel, world: &World) -> bool {
     (most - world.ledger.lost..=most).contains(&total)
 }
 
-/// So that to lend or land more than the next number is of use only where something was lost.
-fn none_is_beyond(model: &SegmentsModel, world: &World) -> bool {
-    let next = |request: &Request| {
-        let segment = world.segment(request.segment);
-        let money = &segment.money;
-        let lost = segment.gone || segment.doubtful || money.losses > 0;
-        let lands = |land: &Land| {
-            land.lent.number <= money.landed[usize::from(land.from)].saturating_add(1)
-        };
-        let is_next = match &request.ask {
-            Ask::Operate(all) => all.iter().all(lands),
-            Ask::Land(land) => lands(land),
-            Ask::Lend { to, number, .. } => *number <= money.lent[usize::from(*to)].number + 1,
-            _ => true,
-        };
-        lost || is_next
-    };
-    !model.config.loses() || world.network.iter().all(next)
-}
-
 impl SegmentsModel {
-    /// All money, with or without the money in flight, as if every segment in doubt were accepted.
+    /// All money, with or without the money in flight.
     pub(super) fn total(&self, world: &World, in_flight: bool) -> i8 {
         let there = world.each().filter(|(_, segment)| !segment.gone);
-        let accepted = |segment: &Segment| Money {
-            losses: segment.money.losses + u8::from(segment.doubtful),
-            ..segment.money
-        };
-        let each: Vec<_> = there
-            .map(|(index, segment)| (index, accepted(segment)))
-            .collect();
-        let each = each.iter().map(|(index, money)| (*index, money));
+        let each = there.map(|(index, segment)| (index, &segment.money));
         self.sum(each, in_flight) + held(self, world)
     }
 }

@@ -5,9 +5,6 @@ use super::{
     state::{Money, Outcome, Phase, Segment},
 };
 
-/// More than loans between two segments have in any configuration.
-const NUMBERS_APART: u8 = 32;
-
 impl SegmentsModel {
     /// A segment comes back without its last `changes`.
     pub(super) fn lose(&self, world: &mut World, index: u8, changes: u8) {
@@ -61,26 +58,14 @@ impl SegmentsModel {
     /// It has had every loan that its lenders made, and decided every id of before.
     fn made_anew(&self, world: &World, index: u8) -> Segment {
         let mut money = world.segment(index).money;
-        let passed = self.config.losses + self.config.vanishings
-            - (world.left.losses + world.left.vanishings);
-        let clock = if self.holds(Rule::AnewNumbersFollowTheClock) {
-            NUMBERS_APART * passed
-        } else {
-            0
-        };
-        for (place, other) in world.segments.iter().enumerate() {
-            let there = other.money;
-            if self.holds(Rule::AnewHasHadEveryLoan) {
-                let is_behind = other.gone || other.doubtful || there.losses > 0;
-                let lent = there.lent[usize::from(index)].number;
-                money.landed[place] = if is_behind { lent.max(clock) } else { lent };
-            }
-            if self.holds(Rule::AnewHasLentWhatLanded) {
-                let landed = there.landed[usize::from(index)];
-                money.lent[place].number = if other.gone { clock } else { landed };
-            }
+        if self.holds(Rule::AnewHasHadEveryLoan) {
+            let others = money.landed.iter_mut().zip(&world.segments);
+            others.for_each(|(landed, other)| *landed = other.money.version);
         }
-        money.losses = u8::from(self.holds(Rule::AnewHasLost));
+        if self.breaks(Rule::AnewVersionFollowsTheClock) {
+            money.version = 0;
+        }
+        money.losses = 1;
         let callers = self.config.callers.iter().zip(&world.tasks);
         let begun = callers.filter(|(_, task)| task.phase != Phase::Idle);
         let times =

@@ -12,9 +12,9 @@ pub enum Rule {
     /// A purge raises the mark at and below which ids are too old — it only drops entries.
     PurgeRaisesTheMark,
 
-    /// A number under which money was lent is answered with that money — it is debited again.
+    /// A lender whose last loan has a greater number than the one that landed answers with that loan — it is debited again.
     LendRepeatsItsAnswer,
-    /// The next number is that after the last landed, as read at the borrower — after the last lent, as read
+    /// A loan is made after the last one that landed, as read at the borrower — after the last lent, as read
     /// at the lender, over what has not landed.
     LendFollowsTheLanded,
     /// Lending raises the version — it is not seen.
@@ -111,20 +111,16 @@ pub enum Rule {
     LostTailIsDoubtful,
     /// Its version is one that it never had — the one that it had then.
     LossRaisesTheVersion,
-    /// A lender behind its borrower is asked for the number after what landed, and believes it — only one that is even.
+    /// A lender behind its borrower is asked, too, and believes that its last loan landed — only one that is even.
     LenderBelievesTheLanded,
-    /// A borrower that is two or more behind lands its lender's last loan — only the next one.
-    BorrowerSkipsTheLost,
-    /// A segment that was gone begins with the numbers of its lenders' last loans — with none.
+    /// A loan's number is the lender's version — the one after the last that landed.
+    NumbersNeverRepeat,
+    /// A segment that was gone lands only loans above the versions of its lenders — every one.
     AnewHasHadEveryLoan,
-    /// … and with those that last landed from it — with none.
-    AnewHasLentWhatLanded,
-    /// … and where the other is gone, too, with numbers above all that ever were — with none.
-    AnewNumbersFollowTheClock,
+    /// … has a version above all that it had — begins with none.
+    AnewVersionFollowsTheClock,
     /// … with a mark that every id of before is below — with none.
     AnewBeginsAtNow,
-    /// … and as one that lost changes — as any new one.
-    AnewHasLost,
     /// A credit that it may have given before is answered as given — refused.
     AnewMayHaveCredited,
 }

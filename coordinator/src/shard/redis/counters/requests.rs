@@ -42,13 +42,13 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         Request::Op(op) => push_op(verb(pack, group, "op", 11), op),
         Request::Lend(Lend {
             to,
-            seq,
+            landed,
             want,
             caller,
         }) => {
             let pack = verb(pack, group, "lend", 4)
                 .number(u64::from(*to))
-                .number(*seq);
+                .number(*landed);
             push_caller(push_amount(pack, want.get()), *caller);
         }
         Request::Land(land) => {
@@ -235,12 +235,9 @@ fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
 }
 
 fn push_replace(pack: &mut Pack, replace: &Replace) {
-    push_create(pack, &replace.create).array(replace.numbers.len());
-    for (&other, numbers) in &replace.numbers {
-        pack.array(3)
-            .number(u64::from(other))
-            .number(numbers.lent)
-            .number(numbers.landed);
+    push_create(pack, &replace.create).array(replace.lent.len());
+    for (&other, &version) in &replace.lent {
+        pack.array(2).number(u64::from(other)).number(version);
     }
     pack.array(replace.lost.len());
     for &other in &replace.lost {

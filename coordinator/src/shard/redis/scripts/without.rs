@@ -54,9 +54,9 @@ without! {
         => "if left and shares.fit(";
     // Debits a loan that is asked for again, if the money is there.
     LendOnce: COUNTERS as "lend_again",
-        "if seq == last then return {'lent', last, amount_of(last_amount)} end"
+        "if landed < last then return {'lent', last, amount_of(last_amount)} end"
         => "\
-  if seq == last then
+  if landed < last then
     local amount = amount_of(last_amount)
     if not less(segment.value, amount) then set_value(segment, subtract(segment.value, amount)) end
     return {'lent', last, amount}

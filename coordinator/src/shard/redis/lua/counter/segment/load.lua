@@ -45,38 +45,29 @@ local function register(group)
   redis.call('HSET', index, text, epoch)
 end
 
--- No earlier segment has used a number as great as this: it would have made 1024 loans per ms.
-local NUMBERS_PER_MS = 1024
+-- No segment has had a version as great as this: it would have changed 1024 times per ms.
+local VERSIONS_PER_MS = 1024
 
--- Continues the numbers of the loans from and to another segment after these.
-local function count_from(segment, other, inn, out)
-  put(part(segment, 'inn'), other, inn)
-  put(part(segment, 'out'), other, string.format('%d:0', out))
-end
-
--- Makes a new segment a replacement of a lost one. `numbers`: {segment, last lent to it, last landed from it}.
-local function take_place(segment, numbers, lost, losses)
-  local unused = now * NUMBERS_PER_MS
+-- Makes a new segment a replacement of a lost one. `lent`: {segment, its version}.
+local function take_place(segment, lent, lost, losses)
+  local unused, inn = now * VERSIONS_PER_MS, part(segment, 'inn')
   set(segment, 'version', unused)
   set(segment, 'losses', losses)
-  for _, other in ipairs(numbers) do count_from(segment, unpack(other)) end
-  for _, other in ipairs(lost) do count_from(segment, other, unused, unused) end
+  for _, other in ipairs(lent) do put(inn, other[1], other[2]) end
+  for _, other in ipairs(lost) do put(inn, other, unused) end
   set(segment, 'lost', now + segment.skew)
   set(segment, 'mark', math.max(segment.mark, segment.lost))
   came_back(segment)
 end
 
--- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `numbers`, it replaces a
+-- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `lent`, it replaces a
 -- lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, durability,
-  numbers, lost, losses)
+  lent, lost, losses)
   must_be_safe(durability)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
-  if numbers then
-    meet(part(segment, 'inn'))
-    meet(part(segment, 'out'))
-  end
+  if lent then meet(part(segment, 'inn')) end
   register(group)
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
@@ -85,7 +76,7 @@ local function create(group, generation, base, from, closed, least, manifest, wi
     origin = origin, doubtful = false, closed = closed, frozen = '', manifest = manifest,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
-  if numbers then take_place(segment, numbers, lost, losses) end
+  if lent then take_place(segment, lent, lost, losses) end
   return segment
 end
 

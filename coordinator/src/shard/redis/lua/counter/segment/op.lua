@@ -9,7 +9,7 @@ end
 local function that_fit(segment, lands, kind, amount)
   local coming, landing = kind == 'deposit' and amount or 0, {}
   for _, loan in ipairs(lands) do
-    if is_next(segment, loan) then
+    if is_new(segment, loan) then
       landing[#landing + 1] = loan
       coming = add(coming, loan[3])
     end
@@ -53,7 +53,7 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
 
   expire_due(segment)
   for _, loan in ipairs(landing) do
-    if is_next(segment, loan) then receive(segment, loan) end
+    if is_new(segment, loan) then receive(segment, loan) end
   end
   if kind == 'deposit' then
     set_value(segment, add(segment.value, amount))
