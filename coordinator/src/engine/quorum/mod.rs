@@ -10,15 +10,21 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `lease.rs` | one acquisition at all ranks: requested, held, released |
+//! | `lease.rs` | one acquisition at all ranks: requested, and decided by their answers |
+//! | `waiting.rs` | while it waits |
+//! | `holding.rs` | while it is held |
+//! | `handle.rs` | as the local queue sees it |
 //! | `ballot.rs` | what the ranks answer |
 //! | `ranks.rs` | the state of the ranks |
 //! | `vote.rs` | the decision, from the answers of the ranks |
 
 mod ballot;
+mod handle;
+mod holding;
 mod lease;
 mod ranks;
 mod vote;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

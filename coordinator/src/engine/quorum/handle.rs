@@ -1,0 +1,178 @@
+//! A replicated lease as the local queue sees it.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use ringfence_ring::ShardId;
+
+use super::{
+    super::{
+        AcquireError, ReleaseAnswer,
+        local::{Lease, LeaseState, LiveReplicas, Phase, Releasing},
+        ring::ShardLease,
+    },
+    lease::ReplicatedLease,
+    vote::majority,
+};
+use crate::{clock::Instant, ids::Nonce, shard::QueuedGrant};
+
+impl ReplicatedLease {
+    pub(super) fn give_back(&self, yields: bool) {
+        let leases = self.ranks.lock().leases();
+        let teller = self.teller(&leases, yields);
+        for (index, lease) in leases.into_iter().enumerate().rev() {
+            give_back(lease, Some(index) == teller);
+        }
+    }
+
+    /// If it `yields`: the rank whose answered release tells the local queue, the first that has a grant. If none has one,
+    /// the local queue is told at once.
+    pub(super) fn teller(&self, leases: &[Arc<ShardLease>], yields: bool) -> Option<usize> {
+        let is_held = |lease: &Arc<ShardLease>| lease.phase() == Phase::Held;
+        let first = leases.iter().position(is_held);
+        if yields && first.is_none() {
+            self.local().over(&self.state);
+        }
+        first.filter(|_| yields)
+    }
+}
+
+impl Lease for ReplicatedLease {
+    fn state(&self) -> &LeaseState {
+        &self.state
+    }
+
+    fn has(&self, nonce: Nonce) -> bool {
+        self.nonce == nonce || self.ranks.lock().of(nonce).is_some()
+    }
+
+    fn refusal(&self) -> Option<AcquireError> {
+        self.because(&self.ranks.lock())
+    }
+
+    fn replicas(&self, now: Instant) -> LiveReplicas {
+        let ranks = self.ranks.lock();
+        let live = match self.is_held(now) {
+            true => ranks.live(now),
+            false => 0,
+        };
+        LiveReplicas {
+            live: live.try_into().unwrap_or_default(),
+            all: self.declaration.replicas.get(),
+        }
+    }
+
+    fn request(self: Arc<Self>) {
+        self.ask();
+    }
+
+    fn abandon(self: Arc<Self>) {
+        self.state.end();
+        self.give_back(false);
+    }
+
+    fn keep_idle(self: Arc<Self>, until: Instant) {
+        for lease in self.ranks.lock().leases() {
+            lease.leave_idle(until);
+            lease.keep_idle(until);
+        }
+    }
+
+    fn keep(self: Arc<Self>) {
+        for lease in self.ranks.lock().leases() {
+            lease.take_up();
+            lease.keep();
+        }
+    }
+
+    fn renew(self: Arc<Self>) {
+        for lease in self.ranks.lock().leases() {
+            lease.renew();
+        }
+    }
+
+    fn leave(self: Arc<Self>) {
+        self.state.end();
+        for lease in self.ranks.lock().leases() {
+            lease.leave();
+        }
+    }
+
+    fn release_in_background(self: Arc<Self>, yields: bool) {
+        if self.state.end() == Phase::Held {
+            self.give_back(yields);
+        }
+    }
+
+    fn release(self: Arc<Self>, yields: bool, held: bool) -> Option<Releasing> {
+        if self.state.end() != Phase::Held {
+            return None;
+        }
+        let leases = self.ranks.lock().leases();
+        let teller = self.teller(&leases, yields);
+        let mut releases = FuturesUnordered::new();
+        for (index, lease) in leases.into_iter().enumerate().rev() {
+            match lease.phase() {
+                Phase::Held => releases.extend(lease.release(Some(index) == teller, held)),
+                Phase::Asked | Phase::Over => lease.abandon(),
+            }
+        }
+        Some(Box::pin(released(
+            releases,
+            majority(self.declaration.replicas),
+        )))
+    }
+
+    fn pushed(self: Arc<Self>, shard: &ShardId, grant: &QueuedGrant) {
+        let lease = {
+            let mut ranks = self.ranks.lock();
+            ranks.of(grant.nonce).map(|(_, rank)| rank.lease.clone())
+        };
+        if let Some(lease) = lease {
+            lease.pushed(shard, grant);
+        }
+    }
+
+    fn taken(self: Arc<Self>) {
+        if self.phase() == Phase::Held {
+            self.lose();
+        }
+    }
+
+    fn clock_stepped(&self, shard: &ShardId) {
+        let leases = self.ranks.lock().leases();
+        if leases
+            .iter()
+            .any(|lease| lease.renewer().driver.id() == shard)
+        {
+            self.state.endanger();
+        }
+    }
+}
+
+/// Releases what a shard may have of `lease`, in the background.
+pub(super) fn give_back(lease: Arc<ShardLease>, yields: bool) {
+    match lease.phase() {
+        Phase::Held => lease.release_in_background(yields),
+        Phase::Asked | Phase::Over => lease.abandon(),
+    }
+}
+
+/// The answer of a majority.
+async fn released(mut releases: FuturesUnordered<Releasing>, majority: usize) -> ReleaseAnswer {
+    let (mut held, mut lost) = (0, 0);
+    while let Some(answer) = releases.next().await {
+        match answer {
+            ReleaseAnswer::Held => held += 1,
+            ReleaseAnswer::Lost => lost += 1,
+            _ => {}
+        }
+        if held >= majority {
+            return ReleaseAnswer::Held;
+        }
+        if lost >= majority {
+            return ReleaseAnswer::Lost;
+        }
+    }
+    ReleaseAnswer::Unknown
+}

@@ -1,0 +1,154 @@
+//! A replicated lease while it is held: as many replicas as possible have it, and it ends with the majority.
+
+use super::{
+    super::local::{Answer as Granted, Judged, Phase, Tokens, events},
+    handle::give_back,
+    lease::ReplicatedLease,
+    ranks::Ranks,
+    vote::{Answer, deadline, majority},
+};
+use crate::{
+    clock::Instant,
+    ids::{Nonce, Token},
+};
+
+impl ReplicatedLease {
+    /// A majority granted with `token`, until `deadline` at least.
+    pub(super) fn held(&self, token: Token, deadline: Instant) {
+        let answer = Granted {
+            tokens: Tokens::new(token, self.tokens),
+            // A rank may have told so while it was not granted yet.
+            contended: self.is_contended(),
+            sent: self.sent_for(deadline),
+            claim: None,
+        };
+        match self.local().granted(&self.state, answer) {
+            Judged::Held => {
+                let ranks = self.lower(token);
+                self.confirm(token, &ranks);
+                // A rank may have been lost since the answers were counted.
+                self.shorten();
+            }
+            Judged::TooLate => {
+                self.ranks.lock().is_decided = false;
+                self.give_way();
+            }
+            // It was taken back, or is about to be.
+            Judged::Known => {}
+        }
+    }
+
+    /// The ranks whose records have a lower token.
+    pub(super) fn lower(&self, token: Token) -> Vec<usize> {
+        let ranks = self.ranks.lock();
+        let lower =
+            |answer: &Answer| matches!(answer, Answer::Granted(grant) if grant.token < token);
+        let ranks = ranks.all.iter().enumerate();
+        ranks
+            .filter(|(_, rank)| lower(&rank.answer))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// Writes the grant where no rank has it, while it is held.
+    pub(super) fn repair(&self) {
+        let token = self.token();
+        let now = self.now();
+        let missing: Vec<_> = {
+            let mut ranks = self.ranks.lock();
+            if self.is_over() {
+                return;
+            }
+            self.state.set_thin(self.has_bare_majority(&ranks, now));
+            let missing = ranks
+                .all
+                .iter_mut()
+                .filter(|rank| !rank.is_granted() && !rank.is_confirming);
+            missing
+                .map(|rank| {
+                    // A request that is out would make a grant of its own.
+                    let former = self.renew_rank(rank);
+                    rank.is_confirming = true;
+                    (former, rank.lease.clone())
+                })
+                .collect()
+        };
+        for (former, fresh) in missing {
+            give_back(former, false);
+            self.send_confirm(fresh, token, true);
+        }
+        let lower = self.lower(token);
+        self.confirm(token, &lower);
+    }
+
+    /// A rank has it again: ends the danger of a bare majority if there is more than that.
+    pub(super) fn clear_thin(&self, ranks: &Ranks, now: Instant) {
+        if self.is_thin() && !self.has_bare_majority(ranks, now) {
+            self.state.set_thin(false);
+        }
+    }
+
+    /// Whether no more than a bare majority has it.
+    pub(super) fn has_bare_majority(&self, ranks: &Ranks, now: Instant) -> bool {
+        ranks.live(now) <= majority(self.declaration.replicas)
+    }
+
+    /// A rank was renewed: the lock lasts as long as a majority.
+    pub(super) fn extend(&self) {
+        let renewed = {
+            // Under the lock, so that no rank is lost in between.
+            let ranks = self.ranks.lock();
+            let now = self.now();
+            self.clear_thin(&ranks, now);
+            let deadline = deadline(self.declaration.replicas, &ranks.answers());
+            let sent = deadline.map(|deadline| self.sent_for(deadline));
+            let sent = sent.filter(|&sent| self.state.renewed(sent, now));
+            sent.map(|sent| (sent, now))
+        };
+        match renewed {
+            Some((sent, now)) => events::renewed(&self.state, false, sent, now),
+            None => self.count(),
+        }
+    }
+
+    /// The record of a rank is lost, or past its time; or its release for another process was answered.
+    pub(super) fn rank_over(&self, nonce: Nonce) {
+        if self.is_over() {
+            return self.local().over(&self.state);
+        }
+        {
+            let mut ranks = self.ranks.lock();
+            if let Some((_, rank)) = ranks.of(nonce).filter(|_| !self.is_over()) {
+                self.renew_rank(rank);
+            }
+        }
+        match self.phase() {
+            Phase::Held => self.shorten(),
+            Phase::Asked | Phase::Over => self.count(),
+        }
+    }
+
+    /// A rank does not have it any more: the lock lasts as long as a majority of the others.
+    pub(super) fn shorten(&self) {
+        let now = self.now();
+        let is_held = {
+            let ranks = self.ranks.lock();
+            let deadline = deadline(self.declaration.replicas, &ranks.answers());
+            let deadline = deadline.filter(|&deadline| now < deadline);
+            deadline.map(|deadline| self.state.shorten(deadline))
+        };
+        match is_held {
+            Some(()) => self.look_after(),
+            None => self.lose(),
+        }
+    }
+
+    /// Fewer than a majority have it.
+    pub(super) fn lose(&self) {
+        if self.state.end() == Phase::Held {
+            events::lost(&self.state, self.now());
+        }
+        self.local().over(&self.state);
+        self.give_back(false);
+    }
+}
