@@ -10,6 +10,7 @@ mod big;
 mod crashes;
 mod declaring;
 mod decommissions;
+mod fair;
 mod interrupted;
 #[cfg(feature = "failpoints")]
 mod killed;

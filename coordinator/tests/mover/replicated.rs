@@ -35,7 +35,10 @@ async fn scene<const N: usize>(shards: usize) -> (Arc<Stage>, [Engine; N]) {
     scene_of(shards, Replicas::Three).await
 }
 
-async fn scene_of<const N: usize>(shards: usize, replicas: Replicas) -> (Arc<Stage>, [Engine; N]) {
+pub(super) async fn scene_of<const N: usize>(
+    shards: usize,
+    replicas: Replicas,
+) -> (Arc<Stage>, [Engine; N]) {
     let mut namespaces = Namespaces::default();
     namespaces.declare(ledger(), replicas).unwrap();
     let stage = Stage::with_namespaces(shards, namespaces).await;

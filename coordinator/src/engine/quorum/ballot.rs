@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::{
     super::{
         AcquireError,
-        local::{Answer as Granted, Judged, LeaseState, Receiver, Waiting, events},
+        local::{Answer as Granted, Judged, LeaseState, Phase, Receiver, Waiting, events},
     },
     lease::ReplicatedLease,
     vote::Answer,
@@ -29,9 +29,10 @@ impl Receiver for Ballot {
             return Judged::Known;
         };
         let now = lease.now();
-        let judged = {
+        let (judged, has_turn) = {
             let mut ranks = lease.ranks.lock();
-            let Some((_, found)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted) else {
+            let lead = ranks.lead();
+            let Some((index, found)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted) else {
                 return Judged::Known;
             };
             let token = answer.tokens.first();
@@ -39,11 +40,14 @@ impl Receiver for Ballot {
                 true => {
                     events::replica_granted(rank, now);
                     found.granted(token);
-                    Judged::Held
+                    (Judged::Held, index == lead)
                 }
-                false => Judged::TooLate,
+                false => (Judged::TooLate, false),
             }
         };
+        if has_turn && lease.phase() == Phase::Asked {
+            lease.ask();
+        }
         if answer.contended {
             lease.contended();
         }
@@ -59,9 +63,10 @@ impl Receiver for Ballot {
         _waiting: &dyn Fn() -> Waiting,
     ) -> Option<bool> {
         let lease = self.lease()?;
-        let is_lead = {
+        let (is_lead, looks) = {
             let mut ranks = lease.ranks.lock();
             let (index, found) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted)?;
+            let waited = found.is_held();
             found.answer = Answer::NotGranted;
             found.because = Some(because.clone());
             let is_lead = ranks.lead() == index;
@@ -69,11 +74,16 @@ impl Receiver for Ballot {
                 // It is asked again once the lead has granted, or after a pause.
                 ranks.all[index].is_wanted = false;
             }
-            is_lead
+            let its = &ranks.all[index];
+            let is_next = its.is_held() && its.lease.in_flight.lock().is_first;
+            (is_lead, is_lead && waited && is_next)
         };
         // The local queue is told once no majority can come about.
         lease.count();
-        is_lead.then_some(lease.queues)
+        if looks && lease.phase() == Phase::Asked {
+            lease.ask();
+        }
+        is_lead.then_some(lease.queues())
     }
 
     fn refused(&self, rank: &LeaseState, refusal: &AcquireError) {
@@ -104,7 +114,7 @@ impl Receiver for Ballot {
         let Some((index, _)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted) else {
             return false;
         };
-        then(lease.queues && index == lead);
+        then(lease.queues() && index == lead);
         true
     }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use ringfence_ring::ShardId;
+use tokio::time::timeout;
 
 use super::{
     super::{
@@ -12,6 +13,7 @@ use super::{
         ring::ShardLease,
     },
     lease::ReplicatedLease,
+    ranks::SLOW_LEAD,
     vote::majority,
 };
 use crate::{clock::Instant, ids::Nonce, shard::QueuedGrant};
@@ -27,9 +29,8 @@ impl ReplicatedLease {
 
     /// If it `yields`: the rank whose answered release tells the local queue, the first that has a grant. If none has one,
     /// the local queue is told at once.
-    pub(super) fn teller(&self, leases: &[Arc<ShardLease>], yields: bool) -> Option<usize> {
-        let is_held = |lease: &Arc<ShardLease>| lease.phase() == Phase::Held;
-        let first = leases.iter().position(is_held);
+    fn teller(&self, leases: &[Arc<ShardLease>], yields: bool) -> Option<usize> {
+        let first = first_held(leases);
         if yields && first.is_none() {
             self.local().over(&self.state);
         }
@@ -109,11 +110,15 @@ impl Lease for ReplicatedLease {
             return None;
         }
         let leases = self.ranks.lock().leases();
-        let teller = self.teller(&leases, yields);
+        let (first, teller) = (first_held(&leases), self.teller(&leases, yields));
         let mut releases = FuturesUnordered::new();
         for (index, lease) in leases.into_iter().enumerate().rev() {
             match lease.phase() {
-                Phase::Held => releases.extend(lease.release(Some(index) == teller, held)),
+                Phase::Held => {
+                    let released = lease.release(Some(index) == teller, held);
+                    let of_lead = Some(index) == first;
+                    releases.extend(released.map(|its| its.map(move |answer| (of_lead, answer))));
+                }
                 Phase::Asked | Phase::Over => lease.abandon(),
             }
         }
@@ -150,6 +155,11 @@ impl Lease for ReplicatedLease {
     }
 }
 
+/// The lead, or the rank after it that has a grant.
+fn first_held(leases: &[Arc<ShardLease>]) -> Option<usize> {
+    leases.iter().position(|lease| lease.phase() == Phase::Held)
+}
+
 /// Releases what a shard may have of `lease`, in the background.
 pub(super) fn give_back(lease: Arc<ShardLease>, yields: bool) {
     match lease.phase() {
@@ -158,21 +168,28 @@ pub(super) fn give_back(lease: Arc<ShardLease>, yields: bool) {
     }
 }
 
-/// The answer of a majority.
-async fn released(mut releases: FuturesUnordered<Releasing>, majority: usize) -> ReleaseAnswer {
-    let (mut held, mut lost) = (0, 0);
-    while let Some(answer) = releases.next().await {
+/// The answer of a majority. Waits for the lead, too, but not for long: until it has answered, it refuses others.
+async fn released<F>(mut releases: FuturesUnordered<F>, majority: usize) -> ReleaseAnswer
+where
+    F: Future<Output = (bool, ReleaseAnswer)>,
+{
+    let (mut held, mut lost, mut lead_answered) = (0, 0, false);
+    while let Some((of_lead, answer)) = releases.next().await {
+        lead_answered |= of_lead;
         match answer {
             ReleaseAnswer::Held => held += 1,
             ReleaseAnswer::Lost => lost += 1,
             _ => {}
         }
-        if held >= majority {
-            return ReleaseAnswer::Held;
-        }
-        if lost >= majority {
-            return ReleaseAnswer::Lost;
-        }
+        let answer = match (held >= majority, lost >= majority) {
+            (true, _) => ReleaseAnswer::Held,
+            (_, true) => ReleaseAnswer::Lost,
+            _ => continue,
+        };
+        let of_lead =
+            async { while !lead_answered && releases.next().await.is_some_and(|(is, _)| !is) {} };
+        let _ = timeout(SLOW_LEAD, of_lead).await;
+        return answer;
     }
     ReleaseAnswer::Unknown
 }

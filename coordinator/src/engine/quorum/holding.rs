@@ -50,8 +50,9 @@ impl ReplicatedLease {
             .collect()
     }
 
-    /// Writes the grant where no rank has it, while it is held.
-    pub(super) fn repair(&self) {
+    /// Writes the grant where no rank has it, while it is held. `late`: a bare majority has lasted for long enough to be a
+    /// danger.
+    pub(super) fn repair(&self, late: bool) {
         let token = self.token();
         let now = self.now();
         let missing: Vec<_> = {
@@ -59,7 +60,9 @@ impl ReplicatedLease {
             if self.is_over() {
                 return;
             }
-            self.state.set_thin(self.has_bare_majority(&ranks, now));
+            if late {
+                self.state.set_thin(self.has_bare_majority(&ranks, now));
+            }
             let missing = ranks
                 .all
                 .iter_mut()

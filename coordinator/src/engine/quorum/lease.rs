@@ -38,7 +38,7 @@ pub(super) struct ReplicatedLease {
     pub(super) declaration: Declaration,
     pub(super) ring: Arc<Ring>,
     /// Whether it takes a place in the queue of the lead.
-    pub(super) queues: bool,
+    pub(super) queues: AtomicBool,
     pub(super) ranks: Mutex<Ranks>,
     /// Whether it needed a second round trip.
     has_confirmed: AtomicBool,
@@ -91,10 +91,12 @@ impl ReplicatedLease {
                 state: LeaseState::new(key.clone(), of, terms.clone(), tokens, view),
                 declaration,
                 ring: ring.clone(),
-                queues,
+                queues: AtomicBool::new(queues),
                 ranks: Mutex::new(Ranks {
                     all: ranks,
                     is_decided: false,
+                    late_at: None,
+                    free_looks: 0,
                 }),
                 has_confirmed: AtomicBool::new(false),
                 retry: Mutex::new(Retry {
@@ -112,6 +114,10 @@ impl ReplicatedLease {
         self.ring.requests.around.clock.now()
     }
 
+    pub(super) fn queues(&self) -> bool {
+        self.queues.load(Relaxed)
+    }
+
     pub(super) fn local(&self) -> &dyn Receiver {
         &*self.ring.requests.local
     }
@@ -125,7 +131,7 @@ impl ReplicatedLease {
             let due = due.filter(|(_, rank)| rank.answer == Answer::NotGranted && !rank.is_wanted);
             due.map(|(index, rank)| {
                 rank.want();
-                (rank.lease.clone(), self.queues && index == lead)
+                (rank.lease.clone(), self.queues() && index == lead)
             })
             .collect()
         };
@@ -146,6 +152,7 @@ impl ReplicatedLease {
                 return;
             }
             let vote = vote(self.declaration.replicas, &ranks.answers(), now);
+            let vote = self.in_turn(vote, &mut ranks, now);
             ranks.is_decided = matches!(vote, Vote::Held { .. });
             vote
         };

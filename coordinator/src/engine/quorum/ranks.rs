@@ -1,6 +1,6 @@
 //! The state of the ranks of one replicated lease.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ringfence_ring::ShardId;
 
@@ -12,6 +12,13 @@ use crate::{
     clock::Instant,
     ids::{Nonce, Token},
 };
+
+/// How long the lead's answer is waited for, once a majority granted. After that, the order is not kept.
+pub(super) const SLOW_LEAD: Duration = Duration::from_millis(250);
+
+/// The first waiter at the lead takes the lock without the lead when so many looks in a row found all others free: one
+/// per re-check. Between the holders, they are free for a moment only.
+const FREE_LOOKS: u8 = 2;
 
 /// The lease at one rank.
 #[derive(Debug)]
@@ -69,9 +76,24 @@ impl Rank {
 
     /// Whether its shard cannot grant, for a reason other than a holder.
     fn is_failing(&self) -> bool {
-        let held = |because: &AcquireError| matches!(because, AcquireError::Held { .. });
-        self.because.as_ref().is_some_and(|because| !held(because))
+        self.because.is_some() && !self.is_held()
     }
+
+    /// Whether another client has it, or goes first.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.because, Some(AcquireError::Held { .. }))
+    }
+}
+
+/// Whose turn it is, by the lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// This client's.
+    Own,
+    /// Another client's.
+    Later,
+    /// The lead has not answered yet.
+    Unknown,
 }
 
 /// The leases at all ranks.
@@ -81,6 +103,10 @@ pub(super) struct Ranks {
     pub(super) all: Vec<Rank>,
     /// Whether the lock is held by their grants, or is about to be: until it is over, none of them is given back.
     pub(super) is_decided: bool,
+    /// From when on the lead's answer is not waited for any more. None: it is not waited for.
+    pub(super) late_at: Option<Instant>,
+    /// How often in a row a majority granted, although the lead is held and no other client waits there.
+    pub(super) free_looks: u8,
 }
 
 impl Ranks {
@@ -94,6 +120,42 @@ impl Ranks {
     pub(super) fn lead(&self) -> usize {
         let answers = |rank: &Rank| !rank.is_failing();
         self.all.iter().position(answers).unwrap_or_default()
+    }
+
+    /// Whose turn it is, if a majority granted. The order is kept for as long as the lead answers, and its holder can be
+    /// the holder of the lock: a record may be left there, and it may take long to answer.
+    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+        let lead = &self.all[self.lead()];
+        match lead.answer {
+            Answer::Granted(_) => Turn::Own,
+            Answer::NotGranted if lead.is_failing() => Turn::Own,
+            Answer::NotGranted if lead.is_held() => {
+                let is_next = lead.lease.in_flight.lock().is_first;
+                self.late_at = None;
+                self.free_looks = if is_next {
+                    self.free_looks.saturating_add(1)
+                } else {
+                    0
+                };
+                match self.free_looks < FREE_LOOKS {
+                    true => Turn::Later,
+                    false => Turn::Own,
+                }
+            }
+            Answer::Pending | Answer::NotGranted => match self.late_at {
+                Some(late_at) if late_at <= now => Turn::Own,
+                _ => Turn::Unknown,
+            },
+        }
+    }
+
+    /// No majority granted: another client may have the lock.
+    pub(super) fn note_holder(&mut self) {
+        let lead = self.lead();
+        let mut others = self.all.iter().enumerate();
+        if others.any(|(index, rank)| index != lead && rank.is_held()) {
+            self.free_looks = 0;
+        }
     }
 
     /// How many have a record that lasts at `now`.

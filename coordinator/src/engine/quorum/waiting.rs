@@ -1,5 +1,7 @@
 //! A replicated lease while it waits.
 
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+
 use ringfence_ring::ShardId;
 
 use super::{
@@ -9,31 +11,53 @@ use super::{
     },
     handle::give_back,
     lease::ReplicatedLease,
-    ranks::Ranks,
-    vote::{Answer, majority},
+    ranks::{Ranks, SLOW_LEAD, Turn},
+    vote::{Answer, Vote, majority},
 };
-use crate::clock::sleep_until;
+use crate::clock::{Instant, sleep_until};
 
 impl ReplicatedLease {
-    /// No majority can come about for now: gives back everything but the place at the lead.
+    /// `vote`, unless another client comes first: it has the lead.
+    pub(super) fn in_turn(&self, vote: Vote, ranks: &mut Ranks, now: Instant) -> Vote {
+        if !matches!(vote, Vote::Held { .. } | Vote::Confirm { .. }) {
+            ranks.note_holder();
+            return vote;
+        }
+        match ranks.turn(now) {
+            Turn::Own => vote,
+            Turn::Unknown => {
+                if ranks.late_at.is_none() {
+                    ranks.late_at = Some(now + SLOW_LEAD);
+                    self.after(SLOW_LEAD, Self::count);
+                }
+                Vote::Wait
+            }
+            Turn::Later => Vote::GiveUp,
+        }
+    }
+
+    /// No majority can come about for now: gives back everything but the lead, or the place there. The lead, too, if the
+    /// other ranks cannot grant, or if it does not wait.
     pub(super) fn give_way(&self) {
         let (former, because) = {
             let mut ranks = self.ranks.lock();
+            if self.is_over() || ranks.is_decided {
+                drop(ranks);
+                return self.look_after();
+            }
             let lead = ranks.lead();
             let shard = ranks.all[lead].lease.renewer().driver.id().clone();
             let because = self.because(&ranks);
-            if self.is_over() || ranks.is_decided || ranks.all[lead].is_granted() {
-                drop(ranks);
-                // Its turn: the others are about to be free, if they answer.
-                if let Some(because @ AcquireError::NoMajority { .. }) = because {
-                    self.waits(&because, &shard);
-                }
-                return self.look_after();
-            }
-            let others = ranks.all.iter_mut().enumerate();
-            let others = others.filter(|(index, _)| *index != lead);
-            let used = others.filter(|(_, rank)| rank.is_granted() || rank.is_wanted);
+            let is_hopeless = matches!(because, Some(AcquireError::NoMajority { .. }));
+            let has_turn = ranks.all[lead].is_granted() && self.queues() && !is_hopeless;
+            let keeps_lead = has_turn || !ranks.all[lead].is_granted();
+            let used = ranks.all.iter_mut().enumerate();
+            let used = used.filter(|(index, rank)| {
+                (rank.is_granted() || rank.is_wanted) && !(keeps_lead && *index == lead)
+            });
             let former: Vec<_> = used.map(|(_, rank)| self.renew_rank(rank)).collect();
+            // With its turn, the others are about to be free.
+            let because = because.filter(|_| !has_turn);
             (former, because.map(|because| (because, shard)))
         };
         for lease in former {
@@ -49,7 +73,9 @@ impl ReplicatedLease {
     pub(super) fn waits(&self, because: &AcquireError, lead: &ShardId) {
         let grace = self.ring.routing.topology().constants.grace();
         let waiting = || Waiting::new(because, lead, grace);
-        self.local().waits(&self.state, because, true, &waiting);
+        if let Some(patient) = self.local().waits(&self.state, because, true, &waiting) {
+            self.queues.store(patient, Relaxed);
+        }
     }
 
     /// Why no majority has granted it: too few ranks can, or another holder has it.
@@ -75,42 +101,50 @@ impl ReplicatedLease {
                 .iter()
                 .any(|rank| rank.answer == Answer::NotGranted);
             let lead = &ranks.all[ranks.lead()];
-            missing && (self.phase() == Phase::Held || lead.is_granted() || !lead.is_wanted)
+            let helps = self.phase() == Phase::Held || lead.is_granted() || !lead.is_wanted;
+            missing && helps
         };
-        if !is_due || self.is_over() {
+        let phase = self.phase();
+        if !is_due || phase == Phase::Over {
             return;
         }
         let mut retry = self.retry.lock();
         if std::mem::replace(&mut retry.is_due, true) {
             return;
         }
-        let around = &self.ring.requests.around;
-        let pause = match self.phase() {
+        let pause = match phase {
             Phase::Held => self.terms.lease / 6,
-            Phase::Asked | Phase::Over => retry.backoff.next(&around.random),
+            Phase::Asked | Phase::Over => retry.backoff.next(&self.ring.requests.around.random),
         };
         drop(retry);
-        let (at, clock, me) = (
-            around.clock.now() + pause,
-            around.clock.clone(),
-            self.me.clone(),
-        );
-        let stop = around.stop.clone();
+        self.after(pause, move |me| {
+            me.retry.lock().is_due = false;
+            me.again(phase);
+        });
+    }
+
+    /// Does `then` after `pause`, if this lease is still of use to anybody.
+    fn after(&self, pause: Duration, then: impl FnOnce(&Self) + Send + 'static) {
+        let around = &self.ring.requests.around;
+        let at = around.clock.now() + pause;
+        let (clock, stop, me) = (around.clock.clone(), around.stop.clone(), self.me.clone());
         around.tasks.spawn(async move {
             let slept = stop.run_until_cancelled(sleep_until(&*clock, at)).await;
             if let Some(me) = slept.and_then(|()| me.upgrade()) {
-                me.retry.lock().is_due = false;
-                me.again();
+                then(&me);
             }
         });
     }
 
-    /// It is time to ask ranks again that are not granted.
-    pub(super) fn again(&self) {
+    /// It is time to ask ranks again that are not granted. `since`: the phase in which the pause began.
+    fn again(&self, since: Phase) {
         match self.phase() {
-            Phase::Asked => self.ask(),
+            Phase::Asked => {
+                self.ask();
+                self.count();
+            }
             Phase::Held => {
-                self.repair();
+                self.repair(since == Phase::Held);
                 self.look_after();
             }
             Phase::Over => {}

@@ -111,6 +111,8 @@ pub(crate) struct InFlight<S> {
     elsewhere: Vec<(Arc<S>, ShardInFlight)>,
     /// Whether the next request queues.
     pub(crate) ticket: bool,
+    /// Whether its place in the queue is the first, by the last answer that tells.
+    pub(crate) is_first: bool,
     /// The former shard's last answer on how many holders it has left.
     pub(crate) proof: Option<Proof>,
     pub(crate) search: Search,
@@ -141,6 +143,7 @@ impl<S> InFlight<S> {
             here: ShardInFlight::default(),
             elsewhere: Vec::new(),
             ticket,
+            is_first: false,
             proof: None,
             search: Search::default(),
             stale_routes: 0,

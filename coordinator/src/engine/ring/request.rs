@@ -207,7 +207,7 @@ impl Requests {
                     at.driver.clock_went_back(beyond);
                 }
                 if let Some(position) = position {
-                    events::queued(lease, position, sent, self.around.clock.now());
+                    self.queued(lease, position, sent);
                 }
                 let pause = self.until_recheck(lease);
                 let first = position.is_none_or(|before| before == 0);
@@ -276,6 +276,12 @@ impl Requests {
             }
         };
         self.trouble(lease, because)
+    }
+
+    /// It has its place in the shard's queue.
+    fn queued(&self, lease: &ShardLease, position: u32, sent: Instant) {
+        events::queued(lease, position, sent, self.around.clock.now());
+        lease.in_flight.lock().is_first = position == 0;
     }
 
     /// By how much a record with `remaining` left outlasts the longest lease that may be requested.
