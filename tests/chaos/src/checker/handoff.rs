@@ -43,7 +43,7 @@ fn tells(renewal: &Event, tickets: &Tickets<'_>, key: &str, nonce: &str) -> bool
     let Some(sent_ns) = renewal.deed.sent_ns else {
         return false;
     };
-    let others = tickets.of_key.get(key).into_iter().flatten();
+    let others = tickets.of_key.get(&(key, None)).into_iter().flatten();
     let others = others.filter(|ticket| ticket.nonce != nonce);
     let mut stays = others.flat_map(|ticket| ticket.stays());
     stays.any(|stay| stay.known.t_ns < sent_ns && renewal.t_ns < stay.until_ns)

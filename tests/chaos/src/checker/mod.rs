@@ -9,8 +9,8 @@
 //! process hands on share a nonce and its deadline, and each has its own token.
 //!
 //! A lock with several replicas is judged like any other, by what its engine says of it as a whole: its deadline is
-//! the one that a majority of its replicas makes, which has its own rule. Its waiters queue at a shard
-//! that may change, so they have no tickets here.
+//! the one that a majority of its replicas makes, which has its own rule. Its waiters queue at the lead, which
+//! may change: their tickets are judged per replica.
 //!
 //! A ticket certainly *stays* in its key's queue from the answer that says so, as long as its
 //! requests arrive often enough; see [`Stay`].

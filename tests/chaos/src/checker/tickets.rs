@@ -16,6 +16,8 @@ const TICKET_KEEP_MS: u64 = 3000;
 pub struct Ticket<'h> {
     /// The lock.
     pub key: &'h str,
+    /// The replica at which it is, if the lock has several.
+    pub rank: Option<u64>,
     /// Its nonce.
     pub nonce: &'h str,
     /// The time when its first request left, and the event that shows it.
@@ -52,11 +54,14 @@ pub struct Stay<'h> {
     pub(super) found_ns: u64,
 }
 
+/// A key's queue at a shard. A lock with replicas has one per rank, and requests without a replica are the lock's own.
+type Line<'h> = (&'h str, Option<u64>);
+
 /// The tickets of each key.
 #[derive(Debug)]
 pub struct Tickets<'h> {
-    /// By key, in the order in which their first requests left.
-    pub of_key: BTreeMap<&'h str, Vec<Ticket<'h>>>,
+    /// By key and rank, in the order in which their first requests left.
+    pub of_key: BTreeMap<Line<'h>, Vec<Ticket<'h>>>,
 }
 
 /// The records of one nonce.
@@ -72,7 +77,7 @@ struct Recorded<'h> {
 impl<'h> Tickets<'h> {
     /// The tickets of `history`.
     pub fn of(history: &'h History) -> Self {
-        let mut recorded: BTreeMap<(&str, &str), Recorded<'_>> = BTreeMap::new();
+        let mut recorded: BTreeMap<(Line<'_>, &str), Recorded<'_>> = BTreeMap::new();
         let mut leases_ms: HashMap<&str, u64> = HashMap::new();
         for event in &history.events {
             let Some(key) = event.deed.key.as_deref() else {
@@ -82,20 +87,32 @@ impl<'h> Tickets<'h> {
                 let shortest_ms = leases_ms.entry(key).or_insert(lease_ms);
                 *shortest_ms = lease_ms.min(*shortest_ms);
             }
-            if let Some(nonce) = event.deed.nonce.as_deref() {
-                recorded.entry((key, nonce)).or_default().note(event);
+            let replica = event.deed.replica.as_ref();
+            if let Some((rank, nonce)) = replica {
+                let line = (key, Some(*rank));
+                recorded.entry((line, nonce)).or_default().note(event);
+            }
+            // The lock's first request is one to a replica.
+            if let Some(nonce) = event.deed.nonce.as_deref()
+                && (replica.is_none() || event.deed.kind == Kind::Ask)
+            {
+                recorded
+                    .entry(((key, None), nonce))
+                    .or_default()
+                    .note(event);
             }
         }
         let moves = Moves::of(history);
-        let mut of_key: BTreeMap<&str, Vec<Ticket<'_>>> = BTreeMap::new();
-        for ((key, nonce), recorded) in recorded {
+        let mut of_key: BTreeMap<Line<'_>, Vec<Ticket<'_>>> = BTreeMap::new();
+        for (((key, rank), nonce), recorded) in recorded {
             let Some(began) = recorded.first else {
                 continue;
             };
             let lease_ms = leases_ms.get(key).copied().unwrap_or(u64::MAX);
             let keep_ms = lease_ms.min(TICKET_KEEP_MS).min(CLAIM_MAX_MS);
-            of_key.entry(key).or_default().push(Ticket {
+            of_key.entry((key, rank)).or_default().push(Ticket {
                 key,
+                rank,
                 nonce,
                 began,
                 granted: recorded.granted,
@@ -114,7 +131,7 @@ impl<'h> Tickets<'h> {
 
     /// How many came while `ticket` certainly had its place.
     pub fn behind(&self, ticket: &Ticket<'_>) -> usize {
-        let of_key = &self.of_key[ticket.key];
+        let of_key = &self.of_key[&(ticket.key, ticket.rank)];
         let before = |t_ns| of_key.partition_point(|other| other.began.0 < t_ns);
         let mut counted_ns = 0;
         let during = |stay: &Stay<'_>| {
@@ -140,6 +157,8 @@ impl<'h> Recorded<'h> {
             (Kind::Ask, _) => self.left(event.t_ns, event),
             (Kind::Queue | Kind::Moving, _) => self.places.push(event),
             (Kind::GiveUp, _) => self.gave_up_ns = Some(event.t_ns),
+            // A record that was written where it was missing has no request of its own: it is no ticket.
+            (Kind::Replica, _) => drop(self.granted.get_or_insert((event.t_ns, event))),
             (Kind::Grant, Phase::Ok) if !deed.handed => {
                 self.left(deed.sent_ns.unwrap_or(event.t_ns), event);
                 self.granted.get_or_insert((event.t_ns, event));

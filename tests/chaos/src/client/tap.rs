@@ -62,11 +62,7 @@ impl Tap {
     fn heard(&self, said: Said) {
         let sent = said.sent;
         match said.message.as_str() {
-            "asking" | "renewed" | "replica granted" if said.replica.is_some() => {
-                self.of_replica(said);
-            }
-            // The rest of what is done at the replicas shows in what comes of the lock.
-            _ if said.replica.is_some() => {}
+            _ if said.replica.is_some() => self.of_replica(said),
             "asking" => self.record(&said, sent, Kind::Ask, Phase::Ok, None),
             // Without a place there is no ticket.
             "queued" if said.position.is_some() => {
@@ -109,7 +105,12 @@ impl Tap {
     fn of_replica(&self, mut said: Said) {
         let (t_ns, kind) = match said.message.as_str() {
             "asking" => (said.sent, Kind::Ask),
-            _ => (said.judged, Kind::Replica),
+            "renewed" | "replica granted" => (said.judged, Kind::Replica),
+            "queued" if said.position.is_some() => (said.judged, Kind::Queue),
+            "moving" => (said.judged, Kind::Moving),
+            "gave up" => (None, Kind::GiveUp),
+            // The rest of what is done at the replicas shows in what comes of the lock.
+            _ => return,
         };
         let of = said.of.take().unwrap_or_default();
         let nonce = std::mem::replace(&mut said.nonce, of);

@@ -64,7 +64,7 @@ pub struct Deed {
     /// Of a grant: its ticket's turn came, so that it lasts no longer than a claim.
     #[serde(skip_serializing_if = "Not::not")]
     pub turn: bool,
-    /// Of a [`Kind::Replica`]: its rank, and the nonce of the record there.
+    /// Of what is done at one of the replicas of a lock: its rank, and the nonce there. [`Deed::nonce`] is the lock's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica: Option<(u64, String)>,
     /// Of a [`Kind::Queue`]: how many tickets were before it.

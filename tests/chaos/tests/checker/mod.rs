@@ -155,6 +155,7 @@ each_fires_its_rule! { mutations:
 each_fires_its_rule! { queueing:
     newcomer_granted_before_a_waiter => Queue;
     newcomer_granted_before_one_that_kept_its_place => Queue;
+    newcomer_granted_by_the_lead_before_a_waiter => Queue;
     ticket_overtaken_by_a_later_one => Queue;
     overtaken_in_its_own_process => Line;
     handed_on_though_another_waits => HandOff;

@@ -83,6 +83,22 @@ fn newcomer_granted_between(history: &History, meanwhile: &[Deed]) -> Option<His
     Some(changed)
 }
 
+/// The same at one replica of a lock, where both are asked for under other nonces than the lock's.
+pub(crate) fn newcomer_granted_by_the_lead_before_a_waiter(history: &History) -> Option<History> {
+    let mut changed = newcomer_granted_between(history, &[])?;
+    let its = |event: &&mut Event| event.deed.key.as_deref() == Some("a key of its own");
+    for event in changed.events.iter_mut().filter(its) {
+        let nonce = event.deed.nonce.take()?;
+        event.deed.kind = match event.deed.kind {
+            Kind::Grant => Kind::Replica,
+            kind => kind,
+        };
+        event.deed.nonce = Some(format!("lock of {nonce}"));
+        event.deed.replica = Some((0, nonce));
+    }
+    Some(changed)
+}
+
 fn of_its_own(nonce: &str, kind: Kind) -> Deed {
     Deed {
         key: Some("a key of its own".into()),
