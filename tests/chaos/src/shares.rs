@@ -3,20 +3,19 @@
 use rand::{RngExt, rngs::StdRng};
 use ringfence_coordinator::shard::LockMode;
 
-/// The most permits of each semaphore at a shard. While a run goes on, every third request says that there is one less.
-const PERMITS: [u32; 2] = [3, 5];
-/// The read-write locks at a shard.
-const TABLES: usize = 2;
-
-/// The names of such keys at a shard for which `is_there` holds; the read-write locks first, if `tables_first`.
-pub fn keys(is_there: impl Fn(&String) -> bool, tables_first: bool) -> Vec<String> {
-    let there = |kind: String| (0..).map(move |number| format!("{kind}/{number}"));
-    let first = |kind: String| there(kind).find(&is_there);
-    let permits = PERMITS.map(|permits| first(format!("permits/{permits}")));
-    let tables = there("table".into()).filter(&is_there).take(TABLES);
-    let mut keys: Vec<String> = permits.into_iter().flatten().chain(tables).collect();
-    if tables_first {
-        keys.rotate_left(PERMITS.len());
+/// The names of a semaphore and of a read-write lock for which `is_there` holds, at the shard in `place`: there are 3 permits
+/// or more. While a run goes on, every third request says that there is one less.
+pub fn keys(is_there: impl Fn(&String) -> bool, place: usize) -> [String; 2] {
+    let there = |kind: String| {
+        let mut named = (0..).map(|number| format!("{kind}/{number}"));
+        named.find(&is_there).expect("numbers do not end")
+    };
+    let mut keys = [
+        there(format!("permits/{}", 3 + place)),
+        there("table".into()),
+    ];
+    if place > 0 {
+        keys.reverse();
     }
     keys
 }

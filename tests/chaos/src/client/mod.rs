@@ -5,7 +5,11 @@ mod holder;
 mod tap;
 mod worker;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use clap::Args;
 use rand::{SeedableRng, rngs::StdRng};
@@ -84,6 +88,8 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
     // The only one: nobody else can have been first.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let client = connect(&args).await;
+    // Processes whose numbers follow on each other begin far apart.
+    let next = AtomicUsize::new(args.process as usize * args.keys.len() * 5 / 13);
     let mut workers = Vec::new();
     for number in 0..WORKERS {
         let seed = args.seed ^ u64::from(args.process) << 32 ^ number << 48;
@@ -100,6 +106,7 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
             resource,
             &args.keys,
             args.process as usize,
+            &next,
             StdRng::seed_from_u64(seed),
         ));
     }

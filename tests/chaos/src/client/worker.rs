@@ -1,6 +1,10 @@
 //! Takes a lock, works for a while, gives it back; again and again.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
 
 use rand::{RngExt, rngs::StdRng};
 use ringfence_coordinator::shard::LockMode;
@@ -28,10 +32,11 @@ pub(super) async fn run(
     mut resource: Resource,
     keys: &[String],
     own: usize,
+    next: &AtomicUsize,
     mut random: StdRng,
 ) -> io::Result<()> {
     loop {
-        let key = pick(keys, own, &mut random);
+        let key = pick(keys, own, next, &mut random);
         let wait = random
             .random_bool(0.8)
             .then(|| WAITS[random.random_range(0..WAITS.len())]);
@@ -52,11 +57,11 @@ pub(super) async fn run(
 }
 
 /// A key: some are hot, so that there is a queue; and the process' own has a line, while no other process
-/// waits for it.
-fn pick<'a>(keys: &'a [String], own: usize, random: &mut StdRng) -> &'a String {
+/// waits for it. The `next` one comes by itself: a few processes soon ask for every key.
+fn pick<'a>(keys: &'a [String], own: usize, next: &AtomicUsize, random: &mut StdRng) -> &'a String {
     let any = random.random_range(0..keys.len());
     let place = match random.random_range(0..4) {
-        0 => any,
+        0 => next.fetch_add(1, Relaxed) % keys.len(),
         1 => any - any % KEYS_TO_A_HOT_ONE,
         _ => own % keys.len(),
     };

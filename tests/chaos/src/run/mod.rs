@@ -226,8 +226,8 @@ async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
         };
         let named = (0..).map(|number| format!("key/{number}"));
         keys.extend(named.filter(is_there).take(KEYS_PER_SHARD));
-        // The first of them is a hot one.
-        keys.extend(shares::keys(is_there, place % 2 == 1));
+        // Of the first shard the semaphore is a hot one, of the last the read-write lock.
+        keys.extend(shares::keys(is_there, place));
     }
     let with_replicas = (0..KEYS_WITH_REPLICAS).map(|number| format!("ledger/{number}"));
     keys.extend(with_replicas);
