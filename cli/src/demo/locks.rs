@@ -4,8 +4,6 @@ use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_client::{AcquireError, Client, Guard, Lock, Namespace, ShardId};
 
-use crate::ring::fair_share;
-
 /// The namespace of the demo's locks.
 const NAMESPACE: &str = "demo";
 
@@ -82,6 +80,6 @@ pub(super) fn fair_shares(client: &Client) -> BTreeMap<ShardId, f64> {
     let topology = client.topology();
     let shards = topology.table.shards().iter();
     shards
-        .map(|id| (id.clone(), fair_share(&topology, id)))
+        .map(|id| (id.clone(), topology.fair_share(id)))
         .collect()
 }

@@ -42,7 +42,6 @@ use plan::Plan;
 use recover::Recover;
 use show::Show;
 use verbs::{Abort, Add, Remove, Resume, Weigh};
-pub(super) use view::fair_share;
 use watch::Watch;
 
 /// Added to the number of the signal that interrupted the command.

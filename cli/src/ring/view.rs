@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use humantime::format_duration;
 use ringfence_client::{
-    Client, Namespace, Replicas, ShardId, ShardStatus, Topology, TopologyError, Weight,
+    Client, Namespace, Replicas, ShardId, ShardStatus, Topology, TopologyError,
 };
-use ringfence_coordinator::topology::{Namespaces, ShardName};
+use ringfence_coordinator::topology::Namespaces;
 use ringfence_ring::Zone;
 use serde::Serialize;
 
@@ -48,17 +48,6 @@ pub(crate) enum Done {
     Recovered,
     /// The command would recover it.
     InForce,
-}
-
-/// Whether a shard joins or leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Membership {
-    Member,
-    /// By the resize under way.
-    Joining,
-    /// By the resize under way, as soon as its last slot has moved.
-    Leaving,
 }
 
 /// The replicas of the locks of a namespace.
@@ -132,7 +121,8 @@ struct Shard {
     id: String,
     address: String,
     zone: Option<String>,
-    membership: Membership,
+    /// Whether it joins or leaves by the resize under way.
+    membership: &'static str,
     weight: u32,
     slots: u32,
     /// The part of the slots it has, of 1.
@@ -222,11 +212,11 @@ impl Shard {
             id: id.to_string(),
             address: entry.map(|entry| entry.address.clone()).unwrap_or_default(),
             zone: topology.table.membership().zone(id).map(Zone::to_string),
-            membership: Membership::of(topology, id),
-            weight: weight(topology, id),
+            membership: topology.member_state(id).as_str(),
+            weight: topology.weight(id),
             slots: topology.table.quota(id),
             share: topology.table.share(id),
-            fair_share: fair_share(topology, id),
+            fair_share: topology.fair_share(id),
             grace_left_ms: u64::try_from(status.grace_left.as_millis()).unwrap_or(u64::MAX),
             reachable: status.error.is_none(),
             error: status.error.as_ref().map(ToString::to_string),
@@ -241,56 +231,12 @@ impl Shard {
         let condition = self.error.clone();
         let condition = condition.or_else(|| (self.grace_left_ms > 0).then(grace));
         match (self.membership, condition) {
-            (Membership::Member, None) => "ok".into(),
-            (Membership::Member, Some(condition)) => condition,
+            ("member", None) => "ok".into(),
+            ("member", Some(condition)) => condition,
             (membership, None) => membership.to_string(),
             (membership, Some(condition)) => format!("{membership}; {condition}"),
         }
     }
-}
-
-impl Membership {
-    fn of(topology: &Topology, id: &ShardId) -> Self {
-        let Some(goal) = &topology.goal else {
-            return Self::Member;
-        };
-        let name = ShardName(id.clone());
-        match (
-            goal.before.contains_key(&name),
-            goal.after.contains_key(&name),
-        ) {
-            (false, true) => Self::Joining,
-            (_, false) => Self::Leaving,
-            (true, true) => Self::Member,
-        }
-    }
-}
-
-impl fmt::Display for Membership {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Member => "member",
-            Self::Joining => "joining",
-            Self::Leaving => "leaving",
-        })
-    }
-}
-
-/// The weight of `id`; of one that leaves, what it was.
-fn weight(topology: &Topology, id: &ShardId) -> u32 {
-    let name = ShardName(id.clone());
-    let goal = topology.goal.as_ref();
-    let named = goal.and_then(|goal| goal.after.get(&name).or_else(|| goal.before.get(&name)));
-    let in_table = || topology.table.membership().weight(id).map(Weight::get);
-    named.copied().or_else(in_table).unwrap_or_default()
-}
-
-/// The part that the weight of `id` is of all weights, once the resize under way is done.
-pub(crate) fn fair_share(topology: &Topology, id: &ShardId) -> f64 {
-    let stays = |id: &ShardId| Membership::of(topology, id) != Membership::Leaving;
-    let ids = topology.shards.keys().map(|name| &name.0);
-    let due = |id: &ShardId| if stays(id) { weight(topology, id) } else { 0 };
-    f64::from(due(id)) / f64::from(ids.map(due).sum::<u32>())
 }
 
 impl fmt::Display for View {
