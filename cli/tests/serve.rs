@@ -1,7 +1,8 @@
 //! `ringfence serve`: the process, on real servers, and its settings.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixDatagram},
@@ -337,9 +338,10 @@ async fn dev_serves_without_servers_and_prints_a_line_to_paste() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
+    let (mut line, mut dashboard) = (String::new(), String::new());
     let mut stdout = BufReader::new(process.stdout.as_mut().unwrap());
     stdout.read_line(&mut line).unwrap();
+    stdout.read_line(&mut dashboard).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
     let address = words.iter().find(|word| word.starts_with("127.0.0.1:"));
     assert!(line.starts_with("grpcurl -plaintext -d '"), "{line}");
@@ -354,6 +356,21 @@ async fn dev_serves_without_servers_and_prints_a_line_to_paste() {
     locks.acquire(once.clone()).await.unwrap();
     let refused = locks.acquire(once).await.unwrap_err();
     assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+
+    let address = dashboard.trim_end().strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/dashboard/").unwrap();
+    let mut page = TcpStream::connect(address).unwrap();
+    write!(
+        page,
+        "GET /dashboard/ HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("<title>Ringfence"),
+        "{answer}"
+    );
 }
 
 #[test]

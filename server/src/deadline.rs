@@ -27,6 +27,11 @@ impl Deadline {
         Self(left.map(|left| left - ANSWER_WITHIN.min(left / 10)))
     }
 
+    /// A deadline after `length`.
+    pub(crate) fn after(length: Duration) -> Self {
+        Self(Some(length))
+    }
+
     /// The time left, or `wait` if that is shorter.
     pub(crate) fn limit(self, wait: Option<Duration>) -> Option<Duration> {
         match (self.0, wait) {

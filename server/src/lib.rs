@@ -20,12 +20,14 @@
 //! | `counters/` | CounterService |
 //! | `admin/` | AdminService |
 //! | `monitor.rs` | numbers and health over HTTP |
+//! | `dashboard/` | the page for operators, on the port of the monitor |
 
 mod access;
 mod admin;
 mod config;
 mod connections;
 mod counters;
+mod dashboard;
 mod deadline;
 mod errors;
 mod fields;
@@ -37,5 +39,5 @@ mod tls;
 
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
-pub use service::Service;
+pub use service::{BindError, Service};
 pub use tls::{PemFile, Tls};

@@ -1,4 +1,4 @@
-//! Numbers and health over HTTP, on a port of their own, for every caller.
+//! Numbers and health over HTTP, on a port of their own, for every caller. The dashboard is on the same port.
 
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use ringfence_client::{Client, EngineMetrics};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::dashboard::{self, Dashboard};
+
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 struct Monitor {
@@ -23,11 +25,13 @@ struct Monitor {
     stopping: CancellationToken,
 }
 
-/// Serves the numbers of `client` at `listener`, if there is one. Ends only if the system fails.
+/// Serves the numbers of `client`, and the dashboard or the reason why there is none, at `listener`, if there is one. Ends
+/// only if the system fails.
 pub(crate) async fn serve(
     listener: Option<TcpListener>,
     client: &Client,
     stopping: CancellationToken,
+    dashboard: Result<Arc<Dashboard>, &'static str>,
 ) {
     let Some(listener) = listener else {
         return std::future::pending().await;
@@ -44,7 +48,17 @@ pub(crate) async fn serve(
         .route("/healthz", get("ok\n"))
         .route("/readyz", get(ready))
         .with_state(monitor);
-    if let Err(error) = axum::serve(listener, router).await {
+    let served = match dashboard {
+        Ok(dashboard) => {
+            let router = router.merge(dashboard.clone().router());
+            tokio::select! {
+                served = axum::serve(listener, router) => served,
+                () = dashboard.run() => Ok(()),
+            }
+        }
+        Err(reason) => axum::serve(listener, router.merge(dashboard::off(reason))).await,
+    };
+    if let Err(error) = served {
         tracing::error!(%error, "the monitor failed");
     }
 }

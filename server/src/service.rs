@@ -24,6 +24,7 @@ use crate::{
     admin::Admin,
     connections::{STREAMS_KEPT, accept},
     counters::Counters,
+    dashboard::Dashboard,
     locks::{Handles, Holds, Locks},
     monitor,
     sessions::{Sessions, Shared},
@@ -46,7 +47,19 @@ pub struct Service {
     limits: Limits,
     grace: Duration,
     authentication: Authentication,
+    /// The reason, if there is none.
+    dashboard: Result<Arc<Dashboard>, &'static str>,
     tls: Option<Tls>,
+}
+
+/// The system refuses a port.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+pub struct BindError {
+    /// Its address.
+    pub address: SocketAddr,
+    /// The reason.
+    pub source: io::Error,
 }
 
 impl Service {
@@ -59,18 +72,21 @@ impl Service {
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
-    pub async fn bind(config: &Config, client: Client) -> io::Result<Self> {
-        let listener = TcpListener::bind(config.listen).await?;
+    pub async fn bind(config: &Config, client: Client) -> Result<Self, BindError> {
+        let listener = bind(config.listen).await?;
         let monitor = match config.monitor {
-            Some(address) => Some(TcpListener::bind(address).await?),
+            Some(address) => Some(bind(address).await?),
             None => None,
         };
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let Limits { rate, .. } = config.limits;
+        let authentication = Authentication::new(&config.principals, rate, &clock);
+        let shown = || Dashboard::new(&client, authentication.clone());
         Ok(Self {
             listener,
             monitor,
-            authentication: Authentication::new(&config.principals, rate, &clock),
+            dashboard: config.allows_dashboard().map(|()| shown()),
+            authentication,
             holds: Holds::new(client.clone(), clock),
             client,
             handles: Arc::new(Handles::new(config.handle_secret.as_deref())),
@@ -120,6 +136,7 @@ impl Service {
             limits,
             grace,
             authentication,
+            dashboard,
             tls,
         } = self;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
@@ -154,13 +171,18 @@ impl Service {
             served = serve => served,
             () = stop => Ok(()),
             () = holds.run() => Ok(()),
-            () = monitor::serve(monitor, &client, stopping.clone()) => Ok(()),
+            () = monitor::serve(monitor, &client, stopping.clone(), dashboard) => Ok(()),
         };
         let left = holds.forget();
         let unsent = client.close().await;
         tracing::info!(held = left, unsent, "stopped");
         served
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| BindError { address, source })
 }
 
 /// All services.

@@ -4,6 +4,7 @@
 mod access;
 mod admin;
 mod counters;
+mod dashboard;
 mod handles;
 mod limits;
 mod locks;

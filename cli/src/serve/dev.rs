@@ -1,6 +1,11 @@
 //! `ringfence dev`: a coordinator with its shards in one process, to try things out.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    process::ExitCode,
+    time::Duration,
+};
 
 use ringfence_client::Client;
 use ringfence_server::{Config, Limits};
@@ -13,22 +18,32 @@ const LINE: &str = r#"grpcurl -plaintext -d '{"key": "a2V5", "lease": "10s"}' AD
 /// Serve locks and counters from shards in this process, for development
 ///
 /// It serves on a loopback address, to every caller. Nothing is kept: locks and counters end with it. It
-/// prints one line, a command that acquires a lock.
+/// prints a command that acquires a lock, and the address of the dashboard.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The port to serve on; 0: any that is free
     #[arg(long, value_name = "PORT", default_value_t = 7420)]
     port: u16,
+    /// The port of the dashboard and of /metrics; 0: any that is free [default: 7421; with --port 0, 0]
+    #[arg(long, value_name = "PORT")]
+    monitor_port: Option<u16>,
     /// The number of shards
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=64))]
     shards: u8,
+}
+
+impl Args {
+    fn monitor_port(&self) -> u16 {
+        let default = if self.port == 0 { 0 } else { 7421 };
+        self.monitor_port.unwrap_or(default)
+    }
 }
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
     let config = Config {
         listen: (Ipv4Addr::LOCALHOST, args.port).into(),
-        monitor: None,
+        monitor: Some((Ipv4Addr::LOCALHOST, args.monitor_port()).into()),
         tls: None,
         insecure: false,
         // Its callers lose nothing that they could keep.
@@ -47,8 +62,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
         let shards = usize::from(args.shards);
         let client = Client::builder().embedded(shards);
         let client = client.handoff(0, Duration::ZERO).build().await?;
-        let line = |address: &str| LINE.replace("ADDRESS", address);
-        serve(&config, client, stop, line).await
+        let lines = |address: SocketAddr, monitor: Option<SocketAddr>| {
+            let line = LINE.replace("ADDRESS", &address.to_string());
+            let dashboard = monitor.map(|at| format!("\nhttp://{at}/dashboard/"));
+            line + &dashboard.unwrap_or_default()
+        };
+        serve(&config, client, stop, lines).await
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,11 +3,11 @@
 pub(super) mod dev;
 mod notify;
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Subcommand;
 use ringfence_client::{BuildError, Client, Effect};
-use ringfence_server::{Config, ConfigError, Overrides, Service};
+use ringfence_server::{BindError, Config, ConfigError, Overrides, Service};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{FAILED, Nature, UNAVAILABLE, show};
@@ -74,8 +74,8 @@ pub(crate) enum ServeError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Servers(#[from] BuildError),
-    #[error("cannot listen on {address}")]
-    Bind { address: String, source: io::Error },
+    #[error(transparent)]
+    Bind(BindError),
     #[error("the system refused")]
     System(#[from] io::Error),
     #[error("the service failed")]
@@ -87,7 +87,7 @@ impl ServeError {
         match self {
             Self::Config(_) => MISCONFIGURED,
             Self::Servers(_) => UNAVAILABLE,
-            Self::Bind { .. } | Self::System(_) | Self::Transport(_) => FAILED,
+            Self::Bind(_) | Self::System(_) | Self::Transport(_) => FAILED,
         }
     }
 
@@ -145,7 +145,7 @@ async fn on_servers(config: &Config) -> Result<(), ServeError> {
     for warning in client.warnings() {
         tracing::warn!("{warning}");
     }
-    serve(config, client, stop, |address| {
+    serve(config, client, stop, |address, _| {
         format!("serves on {address}")
     })
     .await
@@ -165,19 +165,17 @@ fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Serves `client` until `stop`. Prints `line` of its address once it can be used.
+/// Serves `client` until `stop`. Prints `line` of its address and its monitor's once it can be used.
 async fn serve(
     config: &Config,
     client: Client,
     stop: impl Future<Output = ()>,
-    line: impl Fn(&str) -> String,
+    line: impl Fn(SocketAddr, Option<SocketAddr>) -> String,
 ) -> Result<(), ServeError> {
     let bound = Service::bind(config, client).await;
-    let service = bound.map_err(|source| ServeError::Bind {
-        address: config.listen.to_string(),
-        source,
-    })?;
-    show(format!("{}\n", line(&service.address()?.to_string())))?;
+    let service = bound.map_err(ServeError::Bind)?;
+    let (address, monitor) = (service.address()?, service.monitor_address()?);
+    show(format!("{}\n", line(address, monitor)))?;
     notify::ready();
     let stop = async {
         stop.await;

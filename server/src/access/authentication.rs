@@ -45,21 +45,27 @@ impl Authentication {
         Self::Known(Arc::new(known.collect()))
     }
 
+    /// Whether every request passes.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
+    /// The caller of a request over HTTP, with its header `authorization`. Certificates do not count.
+    pub(crate) fn caller_over_http(&self, header: Option<&str>) -> Result<Arc<Caller>, Error> {
+        match (self, header) {
+            (Self::Open(caller), _) => Ok(caller.clone()),
+            (Self::Known(known), Some(header)) => with_token(known, header),
+            (Self::Known(_), None) => Err(refused("no bearer token (authorization: Bearer TOKEN)")),
+        }
+    }
+
     fn caller(&self, request: &Request<()>) -> Result<Arc<Caller>, Error> {
         let known = match self {
             Self::Open(caller) => return Ok(caller.clone()),
             Self::Known(known) => known,
         };
-        let refused = |message: &str| Error::new(Reason::Unauthenticated, message);
         if let Some(header) = request.metadata().get(HEADER) {
-            let token = header.to_str().ok();
-            let token = token.and_then(|header| header.strip_prefix(SCHEME));
-            let token = token.ok_or_else(|| refused("authorization must be: Bearer TOKEN"))?;
-            // The lookup compares digests: its duration tells nothing about a token.
-            let caller = known.get(&Proof::Token(token_digest(token)));
-            return caller
-                .cloned()
-                .ok_or_else(|| refused("the bearer token is not known"));
+            return with_token(known, header.to_str().unwrap_or_default());
         }
         let caller = certificate(request)
             .iter()
@@ -71,6 +77,21 @@ impl Authentication {
             )
         })
     }
+}
+
+/// The caller whose token is in `header`.
+fn with_token(known: &HashMap<Proof, Arc<Caller>>, header: &str) -> Result<Arc<Caller>, Error> {
+    let token = header.strip_prefix(SCHEME);
+    let token = token.ok_or_else(|| refused("authorization must be: Bearer TOKEN"))?;
+    // The lookup compares digests: its duration tells nothing about a token.
+    let caller = known.get(&Proof::Token(token_digest(token)));
+    caller
+        .cloned()
+        .ok_or_else(|| refused("the bearer token is not known"))
+}
+
+fn refused(message: &str) -> Error {
+    Error::new(Reason::Unauthenticated, message)
 }
 
 /// The certificate of the caller, which the handshake has verified.

@@ -11,7 +11,7 @@ use ringfence_api::{
         WeighShardRequest, WeighShardResponse, admin_service_server::AdminService,
     },
 };
-use ringfence_client::{Client, NewShard, Reshape, Resize, ShardId, ShardStatus, Topology};
+use ringfence_client::{Client, Holder, NewShard, Reshape, Resize, ShardId, ShardStatus, Topology};
 use tonic::{Request, Response, Status};
 
 use self::resize::{Answers, shard_id, weight};
@@ -79,14 +79,7 @@ impl AdminService for Admin {
             key,
             reason,
         } = request.into_inner();
-        if !(1..=REASON_BYTES_MAX).contains(&reason.len()) {
-            let value = format!("{} bytes long", reason.len());
-            let limit = format!("1 to {REASON_BYTES_MAX}");
-            return Err(Error::invalid("reason", value, limit).into());
-        }
-        let lock = self.client.lock(&key).namespace(namespace(&of));
-        let released = deadline.run(lock.force_release(&reason)).await?;
-        let released = released.map_err(|error| errors::lock(&error))?;
+        let released = force_release(&self.client, (&of, &key), &reason, deadline).await?;
         Ok(Response::new(ForceReleaseResponse {
             holder: released.as_ref().map(holder),
         }))
@@ -174,6 +167,23 @@ impl AdminService for Admin {
         };
         Ok(Response::new(resize::run(resize, admitted, answer)))
     }
+}
+
+/// Takes the lock from its holder. Returns the holder, if there was one.
+pub(crate) async fn force_release(
+    client: &Client,
+    (of, key): (&str, &[u8]),
+    reason: &str,
+    deadline: Deadline,
+) -> Result<Option<Holder>, Error> {
+    if !(1..=REASON_BYTES_MAX).contains(&reason.len()) {
+        let value = format!("{} bytes long", reason.len());
+        let limit = format!("1 to {REASON_BYTES_MAX}");
+        return Err(Error::invalid("reason", value, limit));
+    }
+    let lock = client.lock(key).namespace(namespace(of));
+    let released = deadline.run(lock.force_release(reason)).await?;
+    released.map_err(|error| errors::lock(&error))
 }
 
 fn shard(topology: &Topology, id: &ShardId, status: &ShardStatus) -> Shard {

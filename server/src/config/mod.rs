@@ -30,7 +30,7 @@ const SEPARATOR: &str = "__";
 pub struct Config {
     /// `listen`: the address to serve on. Default: `127.0.0.1:7420`.
     pub listen: SocketAddr,
-    /// `monitor`: the address of `/metrics`, `/healthz` and `/readyz`. None: they are not served.
+    /// `monitor`: the address of `/metrics`, `/healthz`, `/readyz` and the dashboard. None: they are not served.
     pub monitor: Option<SocketAddr>,
     /// `tls`: certificates. None: without TLS.
     pub tls: Option<Tls>,
@@ -214,6 +214,36 @@ impl Config {
     fn authenticates(&self) -> bool {
         let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         by_certificate || !self.principals.is_empty()
+    }
+
+    /// Whether the dashboard may be served on the port of the monitor, which has no TLS, or the reason why not. It lets
+    /// nobody do what the same caller could not do over gRPC.
+    pub(crate) fn allows_dashboard(&self) -> Result<(), &'static str> {
+        let is_public = self.monitor.is_some_and(|at| !at.ip().is_loopback());
+        let has_token = |principal: &Principal| matches!(principal.proof, Proof::Token(_));
+        if !self.principals.is_empty() {
+            return match self.principals.values().any(has_token) {
+                false => Err(
+                    "no principal has a token (principals.NAME.sha256), and its port takes no certificates",
+                ),
+                true if is_public && self.tls.is_some() => Err(
+                    "tls is set, and on its port tokens would travel in clear: set monitor to a loopback address, and \
+                     reach that through a proxy with TLS or a tunnel",
+                ),
+                true => Ok(()),
+            };
+        }
+        if self.authenticates() {
+            return Err(
+                "tls.client_ca is set, and its port takes no certificates: set a principal with a token (sha256)",
+            );
+        }
+        if is_public && !self.insecure {
+            return Err(
+                "monitor is a public address: set principals with tokens (principals.NAME.sha256)",
+            );
+        }
+        Ok(())
     }
 
     /// Every caller can be told from the others.

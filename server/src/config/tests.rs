@@ -138,6 +138,41 @@ fn a_public_address_needs_principals_or_certificates_of_callers() {
 }
 
 #[test]
+fn the_dashboard_is_served_where_nobody_gets_more_by_it_than_over_grpc() {
+    let secured = Secured::default();
+    let file = |name| format!("{:?}", secured.path(name));
+    let tls = format!(
+        "tls.cert = {}\ntls.key = {}\n",
+        file("server.pem"),
+        file("server.key")
+    );
+    let mutual = format!("{tls}tls.client_ca = {}\n", file("ca.pem"));
+    let digest = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+    let token = format!("principals.a.sha256 = \"{digest}\"\n");
+    let certificate = format!("{mutual}principals.a.certificate = \"a\"\n");
+    let (local, public) = ("monitor = \"127.0.0.1:1\"\n", "monitor = \"0.0.0.0:1\"\n");
+    for (monitor, more, refused) in [
+        (local, "", None),
+        (public, "", Some("public address")),
+        (public, "insecure = true\n", None),
+        (local, &*token, None),
+        (public, &token, None),
+        (local, &mutual, Some("tls.client_ca")),
+        (local, &certificate, Some("no principal has a token")),
+        (local, &format!("{mutual}{token}"), None),
+        (public, &format!("{tls}{token}"), Some("in clear")),
+        (public, &format!("{tls}insecure = true\n"), None),
+    ] {
+        let allowed = load(&format!("{monitor}{more}{SHARD}"), &[]).unwrap();
+        match (allowed.allows_dashboard(), refused) {
+            (Ok(()), None) => {}
+            (Err(reason), Some(part)) if reason.contains(part) => {}
+            (allowed, _) => panic!("{monitor}{more}: {allowed:?}"),
+        }
+    }
+}
+
+#[test]
 fn certificates_that_cannot_be_used_are_a_problem() {
     let secured = Secured::default();
     let path = |name| format!("{:?}", secured.path(name));

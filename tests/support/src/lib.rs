@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod aof;
+#[cfg(feature = "browser")]
+pub mod browser;
 pub mod cancel;
 #[cfg(feature = "databases")]
 pub mod database;
