@@ -81,24 +81,7 @@ impl Error {
     pub fn from_status(status: &Status) -> Self {
         let message = status.message().to_owned();
         match detail(status) {
-            Some(detail) => Self {
-                reason: detail.reason(),
-                message,
-                is_retryable: detail.retryable,
-                effect: match detail.effect() {
-                    Effect::Unspecified => Effect::Unknown,
-                    effect => effect,
-                },
-                retry_after: detail.retry_after.and_then(|length| length.try_into().ok()),
-                input: detail.invalid_input.map(|input| {
-                    Box::new(Input {
-                        field: input.field,
-                        value: input.value,
-                        limit: input.limit,
-                    })
-                }),
-                held_by: detail.held_by.map(Box::new),
-            },
+            Some(detail) => Self::from_detail(detail, message),
             None => Self {
                 is_retryable: matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded),
                 effect: Effect::Unknown,
@@ -110,6 +93,30 @@ impl Error {
                     message,
                 )
             },
+        }
+    }
+}
+
+impl Error {
+    /// The error that `detail` describes.
+    pub fn from_detail(detail: ErrorDetail, message: String) -> Self {
+        Self {
+            reason: detail.reason(),
+            message,
+            is_retryable: detail.retryable,
+            effect: match detail.effect() {
+                Effect::Unspecified => Effect::Unknown,
+                effect => effect,
+            },
+            retry_after: detail.retry_after.and_then(|length| length.try_into().ok()),
+            input: detail.invalid_input.map(|input| {
+                Box::new(Input {
+                    field: input.field,
+                    value: input.value,
+                    limit: input.limit,
+                })
+            }),
+            held_by: detail.held_by.map(Box::new),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, io, ops::Range, sync::Arc, time::Duration}
 
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
-    engine::{Engine, Handoff, Parts, Sharing},
+    engine::{CoordinatorError, Coordinators, Engine, Handoff, Parts, Sharing},
     ids::ClientId,
     limits::BATCH_MAX,
     name::{Label, NameError, Namespace},
@@ -13,6 +13,7 @@ use ringfence_coordinator::{
     topology::{Constants, DeclareError, Namespaces, Removal, TopologyError, redis::RedisTopology},
 };
 use ringfence_ring::Replicas;
+use ringfence_segment_lock::Failure;
 
 use crate::{Client, RedisUrls, embedded, embedded::Embedded, latch::Latches, servers};
 
@@ -42,6 +43,8 @@ pub struct Builder {
 pub(crate) enum Place {
     Embedded(usize),
     Servers(Vec<String>),
+    #[cfg(feature = "service")]
+    Service(crate::Coordinators),
 }
 
 impl fmt::Debug for Place {
@@ -50,6 +53,8 @@ impl fmt::Debug for Place {
             Self::Embedded(shards) => write!(formatter, "Embedded({shards})"),
             // A URL may hold a password.
             Self::Servers(urls) => write!(formatter, "Servers({} seeds)", urls.len()),
+            #[cfg(feature = "service")]
+            Self::Service(coordinators) => write!(formatter, "{coordinators:?}"),
         }
     }
 }
@@ -91,6 +96,9 @@ pub enum BuildError {
     /// The topology cannot be founded or joined.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// No coordinator can be used.
+    #[error(transparent)]
+    Coordinators(CoordinatorError),
     /// The thread of a [blocking client](crate::blocking::Client) cannot be started.
     #[error("the client's thread cannot be started: {0}")]
     Thread(Arc<io::Error>),
@@ -99,23 +107,24 @@ pub enum BuildError {
 impl BuildError {
     /// Whether the same call may succeed if made again.
     pub fn is_retryable(&self) -> bool {
-        self.topology().is_some_and(TopologyError::is_retryable)
+        self.failure().is_some_and(Failure::is_retryable)
     }
 
     /// Whether a topology may have been founded all the same.
     pub fn effect(&self) -> Effect {
-        self.topology().map_or(Effect::None, TopologyError::effect)
+        self.failure().map_or(Effect::None, Failure::effect)
     }
 
     /// The earliest time to try again, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.topology().and_then(TopologyError::retry_after)
+        self.failure().and_then(Failure::retry_after)
     }
 
-    /// The topology's error; none if the configuration was refused at once.
-    fn topology(&self) -> Option<&TopologyError> {
+    /// The error with its consequences; none if the configuration was refused at once.
+    fn failure(&self) -> Option<&dyn Failure> {
         match self {
             Self::Topology(error) => Some(error),
+            Self::Coordinators(error) => Some(error),
             Self::NoShards
             | Self::SeedOnServers
             | Self::Address(_)
@@ -173,6 +182,16 @@ impl Builder {
     /// [`existing_topology`](Self::existing_topology).
     pub fn servers<Form>(mut self, urls: impl RedisUrls<Form>) -> Self {
         self.place = Some(Place::Servers(urls.into_urls()));
+        self
+    }
+
+    /// Uses coordinators of the service instead of shards: for a process that must not reach the servers. Locks of every
+    /// kind, multi-locks and elections work as on shards; a lock passes between the tasks of this process by way of the
+    /// coordinator. Counters, latches, namespaces with replicas and the ring need a client that reaches the shards. If
+    /// the runtime ends before [`Client::close`](crate::Client::close), locks end with their leases.
+    #[cfg(feature = "service")]
+    pub fn coordinators(mut self, coordinators: impl Into<crate::Coordinators>) -> Self {
+        self.place = Some(Place::Service(coordinators.into()));
         self
     }
 
@@ -333,8 +352,13 @@ impl Builder {
             Some(Place::Servers(_)) if self.seed.is_some() => {
                 return Err(BuildError::SeedOnServers);
             }
-            Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random).await?,
+            Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random, None).await?,
             Some(Place::Servers(urls)) => servers::build(&self, urls, random).await?,
+            #[cfg(feature = "service")]
+            Some(Place::Service(coordinators)) => {
+                let coordinators = coordinators.clone();
+                return crate::service::build(self, coordinators, random).await;
+            }
         };
         let there = &client.topology().namespaces;
         for (namespace, replicas) in namespaces.iter() {
@@ -378,6 +402,7 @@ impl Builder {
             servers_are_new,
             grounds,
             warnings,
+            coordinators,
         } = found;
         let label = self.label.clone().unwrap_or_else(host_and_pid);
         let engine = Engine::start(Parts {
@@ -391,6 +416,7 @@ impl Builder {
             sharing: self.sharing.clone(),
             servers_are_new,
             shared: matches!(grounds, Grounds::Servers(_)),
+            coordinators,
         });
         Client {
             engine: engine.await,
@@ -409,6 +435,8 @@ pub(crate) struct Found {
     pub(crate) servers_are_new: bool,
     pub(crate) grounds: Grounds,
     pub(crate) warnings: Vec<String>,
+    /// They grant the locks, instead of the shards.
+    pub(crate) coordinators: Option<Arc<dyn Coordinators>>,
 }
 
 /// Where shards are created or found.

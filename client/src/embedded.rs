@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::Clock,
+    engine::Coordinators,
     ids::{ClientId, Epoch, Life},
     random::Random,
     shard::{
@@ -84,6 +85,7 @@ pub(crate) async fn build(
     builder: &Builder,
     count: usize,
     random: Arc<Random>,
+    coordinators: Option<Arc<dyn Coordinators>>,
 ) -> Result<Client, BuildError> {
     let shards = Embedded {
         shards: Mutex::default(),
@@ -119,6 +121,7 @@ pub(crate) async fn build(
         grounds: Grounds::Embedded(shards),
         servers_are_new: true,
         warnings: Vec::new(),
+        coordinators,
     };
     Ok(builder.start(found, client, random).await)
 }

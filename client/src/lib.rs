@@ -41,6 +41,8 @@ mod ring;
 mod seeds;
 mod segmented;
 mod servers;
+#[cfg(feature = "service")]
+mod service;
 mod shares;
 mod terms;
 
@@ -57,9 +59,9 @@ pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
-        AcquireError, CounterFault, Danger, DetachedLease, EngineMetrics, Guard, LeaseRef,
-        LiveReplicas, LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ReplicaInspection,
-        ShardStatus, Waiting,
+        AcquireError, CoordinatorError, CounterFault, Danger, DetachedLease, EngineMetrics, Guard,
+        LeaseRef, LiveReplicas, LockLost, Locks, LocksPage, Owner, ReleaseAnswer,
+        ReplicaInspection, ShardStatus, Waiting,
     },
     ids::{ClientId, Epoch, Nonce, Token},
     limits, metrics,
@@ -76,4 +78,6 @@ pub use ringfence_segment_lock::lock::{AllGuard, Contention, SegmentGuard, Segme
 pub use ringfence_segment_lock::{self as counter, Failure};
 pub use seeds::{OneUrl, RedisUrls, UrlList};
 pub use segmented::{SegmentedLock, SegmentedLockBuilder};
+#[cfg(feature = "service")]
+pub use service::Coordinators;
 pub use shares::{RwLock, Semaphore};

@@ -70,6 +70,7 @@ pub(crate) async fn build(
         topology,
         servers_are_new: builder.servers_are_new,
         warnings,
+        coordinators: None,
     };
     Ok(builder.start(found, client, random).await)
 }

@@ -110,7 +110,9 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::TooLate => Reason::TooLate,
         AcquireError::Shard(error) => shard(error),
         // The service has no owners that enter again, and has checked the permits.
-        AcquireError::TooManyEntries(_) | AcquireError::Permits { .. } => Reason::Internal,
+        AcquireError::TooManyEntries(_)
+        | AcquireError::Permits { .. }
+        | AcquireError::Coordinator(_) => Reason::Internal,
         // It acquires for no owner.
         AcquireError::Upgrade => Reason::Internal,
         _ => Reason::Unspecified,
@@ -226,9 +228,10 @@ fn faulted(fault: &CounterFault) -> Reason {
         CounterFault::LocksOnly { .. } | CounterFault::NotOnDisk { .. } => Reason::ShardUnusable,
         CounterFault::TooFewReplicas { .. } => Reason::ShardUnavailable,
         CounterFault::Closed => Reason::Stopping,
-        CounterFault::Name(_) | CounterFault::Manifest(_) | CounterFault::Unexpected { .. } => {
-            Reason::Internal
-        }
+        CounterFault::NoShards
+        | CounterFault::Name(_)
+        | CounterFault::Manifest(_)
+        | CounterFault::Unexpected { .. } => Reason::Internal,
         _ => Reason::Unspecified,
     }
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod admin;
+mod client;
 mod counters;
 mod dashboard;
 mod handles;

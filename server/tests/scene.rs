@@ -129,6 +129,11 @@ impl Scene {
         }
     }
 
+    /// A client of the servers, to be built.
+    pub(crate) fn builder(&self) -> ringfence_client::Builder {
+        self.servers.builder()
+    }
+
     /// Another coordinator on the same servers.
     pub(crate) async fn another(&self, set_up: impl FnOnce(&mut Config)) -> Coordinator {
         Coordinator::start(&self.servers, set_up).await

@@ -82,6 +82,8 @@ impl Session {
             };
             let answers = message.answers.into_iter();
             let told = answers.map(|answer| (answer.ask_id, answer.kind.unwrap()));
+            // The first answer is the same in all of them.
+            let told = told.filter(|(_, told)| !matches!(told, Told::Opened(_)));
             self.unread.extend(told);
         }
         Ok(self.unread.pop_front())

@@ -165,6 +165,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
             | AcquireError::TooLate
             | AcquireError::NoMajority { .. }
             | AcquireError::Shard(_)
+            | AcquireError::Coordinator(_)
             | AcquireError::Closed,
         ) => Outcome::Unavailable,
         Err(

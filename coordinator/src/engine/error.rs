@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringfence_ring::{Replicas, ShardId};
 use ringfence_segment_lock::{impl_failure, invalid_input};
 
+use super::remote::CoordinatorError;
 use crate::{
     limits::{HELD_MAX, LEASE_MIN, PERMITS_MAX, REENTRY_MAX},
     name::{Label, NameError, Namespace},
@@ -141,6 +142,9 @@ pub enum AcquireError {
     /// The shard gave no answer. Anything it may have done is undone in the background.
     #[error(transparent)]
     Shard(#[from] ShardError),
+    /// The coordinator refused the request, or none answered.
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
     /// The engine was closed.
     #[error("the client is closed")]
     Closed,
@@ -174,6 +178,7 @@ impl AcquireError {
             | Self::Upgrade
             | Self::Closed => false,
             Self::Shard(error) => error.is_retryable(),
+            Self::Coordinator(error) => error.is_retryable,
         }
     }
 
@@ -182,6 +187,7 @@ impl AcquireError {
     pub fn effect(&self) -> Effect {
         match self {
             Self::Shard(error) => error.effect(),
+            Self::Coordinator(error) => error.effect,
             Self::TimedOut { because, .. } => because.effect(),
             Self::NoMajority { shards, .. } => {
                 let is_unknown = |(_, error): &(_, Self)| error.effect() == Effect::Unknown;
@@ -222,6 +228,7 @@ impl AcquireError {
             }
             Self::TimedOut { because, .. } => because.retry_after(),
             Self::Shard(error) => error.retry_after(),
+            Self::Coordinator(error) => error.retry_after,
             _ => None,
         }
     }

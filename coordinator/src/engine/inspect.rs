@@ -1,8 +1,8 @@
 //! Holders and waiters: for people, and for releases by force.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, fmt, sync::Arc};
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream::BoxStream};
 use hashbrown::{HashMap, HashSet};
 use ringfence_ring::ShardId;
 
@@ -33,6 +33,9 @@ impl Engine {
         key: &[u8],
     ) -> Result<Inspection, AcquireError> {
         let key = self.key(namespace, key)?;
+        if let Some(coordinators) = &self.0.coordinators {
+            return coordinators.inspect(&key).await;
+        }
         let mut answer = None;
         for rank in self.0.routing.ranks_of(&key) {
             let found = self.0.inspect(&rank).await;
@@ -93,6 +96,9 @@ impl Engine {
         reason: &str,
     ) -> Result<Option<Holder>, AcquireError> {
         let key = self.key(namespace, key)?;
+        if let Some(coordinators) = &self.0.coordinators {
+            return coordinators.force_release(&key, reason).await;
+        }
         let ranks = self.0.routing.ranks_of(&key);
         let majority = ranks.len() / 2 + 1;
         let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
@@ -121,6 +127,9 @@ impl Engine {
 
     /// The held locks, of `namespace` or of all, page by page. A lock with replicas is listed for each of them. Sends no request yet.
     pub fn locks(&self, namespace: Option<Namespace>) -> Locks {
+        if let Some(coordinators) = &self.0.coordinators {
+            return coordinators.locks(namespace);
+        }
         let walk = |renewer: &Arc<LeaseRenewer>| Walk {
             id: renewer.driver.id().clone(),
             shard: renewer.driver.shard().clone(),
@@ -130,6 +139,7 @@ impl Engine {
         Locks {
             namespace,
             walks: self.0.routing.view().renewers.iter().map(walk).collect(),
+            pages: None,
         }
     }
 }
@@ -148,12 +158,13 @@ pub struct ReplicaInspection {
 ///
 /// It is not a snapshot. A lock that is held from start to end is listed, perhaps twice. A lock
 /// that comes or goes meanwhile may be missing.
-#[derive(Debug)]
 #[must_use = "nothing is asked for until the next page is"]
 pub struct Locks {
     namespace: Option<Namespace>,
     /// The shards with an unfinished walk.
     walks: VecDeque<Walk>,
+    /// Instead of them: the pages that a coordinator sends.
+    pages: Option<BoxStream<'static, LocksPage>>,
 }
 
 /// Some of a shard's locks.
@@ -177,13 +188,31 @@ struct Walk {
     after: Option<(Life, Cursor)>,
 }
 
+impl fmt::Debug for Locks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Locks")
+    }
+}
+
 impl Locks {
+    /// The locks that `pages` tell.
+    pub fn of_pages(pages: BoxStream<'static, LocksPage>) -> Self {
+        Self {
+            namespace: None,
+            walks: VecDeque::new(),
+            pages: Some(pages),
+        }
+    }
+
     /// The next page; `None` when the walks through all shards are finished.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses no page: the next call requests the same page again.
     pub async fn next(&mut self) -> Option<LocksPage> {
+        if let Some(pages) = &mut self.pages {
+            return pages.next().await;
+        }
         let walk = self.walks.front_mut()?;
         let locks = walk.page(self.namespace.clone()).await;
         let shard = walk.id.clone();

@@ -7,6 +7,7 @@
 //! | `ring/` | requests, renewals, and releases at the shards; routing |
 //! | `resume.rs` | goes on with locks of holders outside of the process |
 //! | `quorum/` | locks with several replicas |
+//! | `remote/` | locks that coordinators grant |
 //! | `inspect.rs` | holders and waiters, and releases by force |
 //! | `counters/` | the storage of counters |
 //! | `segmented.rs` | sub-locks of one name |
@@ -18,6 +19,7 @@ mod error;
 mod inspect;
 mod local;
 mod quorum;
+mod remote;
 mod reshape;
 mod resume;
 mod ring;
@@ -46,11 +48,13 @@ pub use acquire::{Acquire, Wait};
 pub use counters::CounterFault;
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use inspect::{Locks, LocksPage, ReplicaInspection};
+use local::{Authority, Handle, LocalQueues};
 pub use local::{
     DetachedLease, Guard, Handoff, LeaseRef, LiveReplicas, Owner, Sharing, WaitObserver, Waiting,
 };
-use local::{Handle, LocalQueues};
 use quorum::Shards;
+pub use remote::{Ask, Connection, CoordinatorError, Coordinators, Told};
+use remote::{Remote, Service};
 pub use ring::ShardStatus;
 use ring::{Releases, Requests, Ring, Routing, monitor};
 pub use segmented::{SubLockTerms, SubLocks};
@@ -80,6 +84,9 @@ pub struct Parts {
     /// Whether other processes can reach the shards: then dropping the last handle, or the end of
     /// the runtime, sends the remaining releases, and waits at most 250 ms for that.
     pub shared: bool,
+    /// Grant all locks, instead of the shards: then the topology is one of this process alone, for the order of keys and
+    /// for the numbers.
+    pub coordinators: Option<Arc<dyn Coordinators>>,
 }
 
 /// Gives access to locks. Cheap to clone; clones share everything.
@@ -99,6 +106,7 @@ struct Inner {
     requests: Arc<Requests>,
     store: Arc<dyn TopologyStore>,
     servers_are_new: bool,
+    coordinators: Option<Arc<dyn Coordinators>>,
 }
 
 impl Engine {
@@ -123,6 +131,7 @@ impl Engine {
             sharing,
             servers_are_new,
             shared,
+            coordinators,
         } = parts;
         let view = ViewLease::new(topology.constants.view_lease());
         let around = Context {
@@ -139,11 +148,17 @@ impl Engine {
         let routing = Routing::new(topology, dial, client, requests.clone(), &around);
         let routing = Arc::new(routing);
         requests.start(&routing);
-        let ring = Ring {
-            requests: requests.clone(),
-            routing: routing.clone(),
+        let authority: Arc<dyn Authority> = match &coordinators {
+            None => Arc::new(Shards(Arc::new(Ring {
+                requests: requests.clone(),
+                routing: routing.clone(),
+            }))),
+            Some(coordinators) => {
+                let remote = Remote::new(coordinators.clone(), requests.clone());
+                Arc::new(Service(remote))
+            }
         };
-        let queues = Handle::new(queues, Arc::new(Shards(Arc::new(ring))));
+        let queues = Handle::new(queues, authority);
         let inner = Arc::new(Inner {
             label,
             queues,
@@ -151,6 +166,7 @@ impl Engine {
             requests,
             store,
             servers_are_new,
+            coordinators,
             around,
         });
         monitor::start(&inner.routing, &inner.store, &inner.around, servers_are_new).await;
@@ -209,7 +225,7 @@ impl Engine {
     /// Dropping the future leaves the engine running; call again.
     pub async fn close(&self, grace: Duration) -> usize {
         self.0.queues.close();
-        let unsent = self.0.requests.releases.flush(grace).await;
+        let unsent = self.0.queues.flush(grace).await;
         self.0.around.stop.cancel();
         self.0.around.tasks.close();
         self.0.around.tasks.wait().await;

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 use super::{
-    AcquireError, DetachedLease, Engine, LeaseRef, ReleaseAnswer,
+    AcquireError, CoordinatorError, DetachedLease, Engine, LeaseRef, ReleaseAnswer,
     local::{Lease, LeaseState, Terms, events},
     ring::{Declaration, ShardLease, renewer::LeaseRenewer},
 };
@@ -42,6 +42,7 @@ impl Engine {
         lease: &LeaseRef,
         wait: Duration,
     ) -> Result<Option<DetachedLease>, AcquireError> {
+        self.has_shards()?;
         self.0.routing.check_single(&lease.key)?;
         let until = self.0.now() + wait;
         let mut pauses = Backoff::new(RETRY.0, RETRY.1);
@@ -69,6 +70,7 @@ impl Engine {
     ///
     /// Dropping the future releases the lock in the background.
     pub async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, AcquireError> {
+        self.has_shards()?;
         self.0.routing.check_single(&lease.key)?;
         let route = self.0.routing.route(&lease.key);
         let shard_lease = self.lease(lease, &route.renewer)?;
@@ -85,6 +87,17 @@ impl Engine {
             ReleaseAnswer::Lost if route.migration.is_some() => ReleaseAnswer::Unknown,
             answer => answer,
         })
+    }
+
+    fn has_shards(&self) -> Result<(), AcquireError> {
+        match &self.0.coordinators {
+            None => Ok(()),
+            Some(_) => {
+                let message =
+                    "only a client that reaches the shards goes on with a lock of another one";
+                Err(CoordinatorError::refused(message).into())
+            }
+        }
     }
 
     async fn take_up(&self, lease: &LeaseRef) -> Result<Option<DetachedLease>, AcquireError> {

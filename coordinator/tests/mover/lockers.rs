@@ -182,6 +182,7 @@ pub(crate) async fn engine(ring: &Ring, process: u128) -> Engine {
         sharing: Sharing::default(),
         servers_are_new: true,
         shared: false,
+        coordinators: None,
     })
     .await
 }

@@ -162,6 +162,7 @@ impl Stage {
             sharing: Sharing::default(),
             servers_are_new: true,
             shared: false,
+            coordinators: None,
         });
         let engine = engine.await;
         Process { engine, store }

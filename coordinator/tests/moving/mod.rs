@@ -119,6 +119,7 @@ impl Ring {
             sharing,
             servers_are_new: true,
             shared: false,
+            coordinators: None,
         });
         Process {
             engine: engine.await,

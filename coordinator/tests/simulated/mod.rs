@@ -140,6 +140,7 @@ impl Crew {
             sharing,
             servers_are_new: true,
             shared: false,
+            coordinators: None,
         });
         Process {
             engine: engine.await,

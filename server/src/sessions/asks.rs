@@ -6,7 +6,7 @@ use ringfence_api::{
     Error, Reason,
     v1::{
         AcquireAsk, AcquireRequest, Ask, DowngradeAsk, ReleaseAsk, ReleaseNotice, ReleaseOutcome,
-        ResumeAsk, SessionRequest, SessionTerms, answer, ask,
+        ResumeAsk, SessionOpened, SessionRequest, SessionTerms, answer, ask,
     },
 };
 use ringfence_client::LeaseRef;
@@ -15,13 +15,22 @@ use super::{
     session::{Entry, Session, Terms},
     work,
 };
-use crate::{access::Call, errors, fields::length};
+use crate::{
+    access::Call,
+    errors,
+    fields::{length, to_length},
+};
 
 impl Session {
     /// Takes in a message. The error ends the session.
     pub(super) fn ask(&mut self, message: SessionRequest) -> Result<(), Error> {
         match (message.terms, &self.terms) {
-            (Some(terms), None) => self.terms = Some(self.terms_of(terms)?),
+            (Some(terms), None) => {
+                let terms = self.terms_of(terms)?;
+                let ttl = Some(to_length(terms.ttl));
+                self.terms = Some(terms);
+                self.tell(0, answer::Kind::Opened(SessionOpened { ttl }));
+            }
             (None, Some(_)) => {}
             (None, None) => {
                 let limit = "set in the first message";

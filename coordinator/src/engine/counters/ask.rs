@@ -37,6 +37,9 @@ impl Inner {
         key: &LockKey,
         op: &CounterOp,
     ) -> Result<CounterReply, StorageError> {
+        if self.coordinators.is_some() {
+            return Err(CounterFault::NoShards.into());
+        }
         if let Some(shard) = self.routing.locks_only() {
             return Err(CounterFault::LocksOnly { shard }.into());
         }

@@ -76,6 +76,11 @@ pub enum CounterFault {
     /// The account's manifest is invalid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// The client reaches no shard.
+    #[error(
+        "a client of coordinators has no accounts: use one that reaches the shards, or CounterService"
+    )]
+    NoShards,
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -107,6 +112,7 @@ impl CounterFault {
             | Self::NotOnDisk { .. }
             | Self::Foreign { .. }
             | Self::Manifest(_)
+            | Self::NoShards
             | Self::Closed
             | Self::Unexpected { .. } => false,
         }
@@ -123,6 +129,7 @@ impl CounterFault {
             | Self::NotOnDisk { .. }
             | Self::OutOfMemory { .. }
             | Self::Foreign { .. }
+            | Self::NoShards
             | Self::Manifest(_) => Effect::None,
         }
     }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The shards of the ring are an authority. So are the replicas of a lock: each of them is a lease at a shard, whose
-//! receiver is the replicated lease.
+//! receiver is the replicated lease. So are coordinators, for a process that reaches no shard.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use ringfence_ring::ShardId;
 
@@ -32,6 +32,9 @@ pub(crate) trait Authority: fmt::Debug + Send + Sync + 'static {
         tokens: u32,
         queues: bool,
     ) -> Result<Arc<dyn Lease>, AcquireError>;
+
+    /// Waits until no release is without an answer, for at most `grace`. Returns how many are left; their locks expire.
+    fn flush(&self, grace: Duration) -> Flushing;
 
     /// The last handle is gone: sends what is left to release, if other processes can see it.
     fn shut_down(&self);
@@ -81,6 +84,9 @@ pub(crate) trait Receiver: fmt::Debug + Send + Sync + 'static {
     /// It is time to look after it, while it has no holder: returns until when it may be kept, if it still is.
     fn idle(&self, lease: &LeaseState) -> Option<Instant>;
 }
+
+/// The number of releases without an answer.
+pub(crate) type Flushing = Pin<Box<dyn Future<Output = usize> + Send>>;
 
 /// The outcome of a release.
 pub(crate) type Releasing = Pin<Box<dyn Future<Output = ReleaseAnswer> + Send>>;

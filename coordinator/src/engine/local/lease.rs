@@ -174,14 +174,17 @@ impl LeaseState {
     /// The shard renewed it, by a request sent at `sent`. Returns whether the renewal still counts:
     /// a guard past its deadline is gone, and no late answer revives it.
     pub(crate) fn renewed(&self, sent: Instant, now: Instant) -> bool {
+        self.renewed_for(sent, now, self.lease_to_ask())
+    }
+
+    /// The same, for no more than `lease`.
+    pub(crate) fn renewed_for(&self, sent: Instant, now: Instant, lease: Duration) -> bool {
         if !self.is_held(now) {
             return false;
         }
         self.sent.fetch_max(sent.as_nanos(), Relaxed);
-        self.deadline.fetch_max(
-            self.deadline_of(sent, self.lease_to_ask()).as_nanos(),
-            Relaxed,
-        );
+        let deadline = self.deadline_of(sent, lease);
+        self.deadline.fetch_max(deadline.as_nanos(), Relaxed);
         self.renewal_failed.store(false, Relaxed);
         self.clock_stepped.store(false, Relaxed);
         // After the deadline: a reader that finds a whole lease also finds its deadline.

@@ -69,7 +69,7 @@ use crate::{
 };
 pub(crate) use answers::{Answer, Judged};
 pub use authority::LiveReplicas;
-pub(crate) use authority::{Authority, Lease, Receiver, Releasing};
+pub(crate) use authority::{Authority, Flushing, Lease, Receiver, Releasing};
 use deliver::LocalGrant;
 pub use detached::{DetachedLease, LeaseRef};
 pub use guard::Guard;
@@ -240,6 +240,13 @@ impl Handle {
     /// Of `queues`, whose requests `authority` grants.
     pub(crate) fn new(queues: Arc<LocalQueues>, authority: Arc<dyn Authority>) -> Arc<Self> {
         Arc::new(Self { queues, authority })
+    }
+}
+
+impl Handle {
+    /// As [`Authority::flush`].
+    pub(crate) fn flush(&self, grace: Duration) -> Flushing {
+        self.authority.flush(grace)
     }
 }
 

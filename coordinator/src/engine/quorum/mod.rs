@@ -29,14 +29,14 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ringfence_ring::Replicas;
 
 use self::lease::ReplicatedLease;
 use super::{
     AcquireError,
-    local::{Authority, Lease, Terms},
+    local::{Authority, Flushing, Lease, Terms},
     ring::Ring,
 };
 use crate::{
@@ -67,6 +67,11 @@ impl Authority for Shards {
             _ => ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues)
                 .map(|lease| lease as Arc<dyn Lease>),
         }
+    }
+
+    fn flush(&self, grace: Duration) -> Flushing {
+        let releases = self.0.requests.releases.clone();
+        Box::pin(async move { releases.flush(grace).await })
     }
 
     fn shut_down(&self) {

@@ -96,7 +96,7 @@ impl Requests {
     }
 
     /// A lease has ended.
-    pub(super) fn remove_one(&self) {
+    pub(crate) fn remove_one(&self) {
         self.held.fetch_sub(1, Relaxed);
     }
 

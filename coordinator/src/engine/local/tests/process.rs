@@ -136,6 +136,7 @@ impl World {
             sharing,
             servers_are_new: true,
             shared: false,
+            coordinators: None,
         }));
         let renewer = engine.0.routing.view().renewers[0].clone();
         let shard = &self.shards[0];

@@ -1,0 +1,104 @@
+//! Locks over the service: the streams and calls to coordinators, for a process that reaches no shard.
+//!
+//! | file | content |
+//! |---|---|
+//! | `reach.rs` | the coordinators: streams and calls |
+//! | `told.rs` | the messages of a session as values |
+//! | `seen.rs` | holders and waiters as values |
+
+mod reach;
+mod seen;
+mod told;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use ringfence_coordinator::{engine::CoordinatorError, random::Random};
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+use self::reach::Reach;
+use crate::{BuildError, Builder, Client, RedisUrls, embedded};
+
+/// Coordinators, and how to reach them: for [`Builder::coordinators`].
+#[derive(Clone)]
+#[must_use = "it is for Builder::coordinators"]
+pub struct Coordinators {
+    urls: Vec<String>,
+    token: Option<String>,
+    authorities: Option<Vec<u8>>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Coordinators {
+    /// One URL, or a list: `http://host:port`, or `https://host:port` for TLS. With the same `handle_secret` at each of
+    /// them, locks go on at another one if theirs fails.
+    pub fn new<Form>(urls: impl RedisUrls<Form>) -> Self {
+        Self {
+            urls: urls.into_urls(),
+            token: None,
+            authorities: None,
+            identity: None,
+        }
+    }
+
+    /// The bearer token of this process.
+    pub fn token(mut self, token: &str) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Trusts certificates of these authorities alone, in PEM. Default: those that the system trusts.
+    pub fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.authorities = Some(pem.into());
+        self
+    }
+
+    /// The certificate of this process, with its chain, and its private key, in PEM.
+    pub fn certificate(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
+        self.identity = Some((pem.into(), key_pem.into()));
+        self
+    }
+
+    /// The settings of TLS.
+    fn tls(&self) -> ClientTlsConfig {
+        let mut tls = match &self.authorities {
+            Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+            None => ClientTlsConfig::new().with_native_roots(),
+        };
+        if let Some((pem, key)) = &self.identity {
+            tls = tls.identity(Identity::from_pem(pem, key));
+        }
+        tls
+    }
+}
+
+impl From<&str> for Coordinators {
+    fn from(url: &str) -> Self {
+        Self::new(url)
+    }
+}
+
+impl fmt::Debug for Coordinators {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the token, nor the key.
+        write!(formatter, "Coordinators({:?})", self.urls)
+    }
+}
+
+/// A client whose locks coordinators grant.
+pub(crate) async fn build(
+    mut builder: Builder,
+    coordinators: Coordinators,
+    random: Arc<Random>,
+) -> Result<Client, BuildError> {
+    let refused = |error: CoordinatorError| BuildError::Coordinators(error);
+    let reach = Arc::new(Reach::new(&coordinators).map_err(refused)?);
+    let within = builder.connect_within.unwrap_or(CONNECT_WITHIN);
+    let longest = reach.longest_lease(within).await.map_err(refused)?;
+    // A coordinator gives one token per grant: there is nothing to hand on.
+    builder.sharing.handoff.max = 0;
+    builder.constants.max_lease_ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+    embedded::build(&builder, 1, random, Some(reach)).await
+}
+
+/// How long coordinators have to answer when the client is built.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);

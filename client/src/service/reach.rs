@@ -1,0 +1,313 @@
+//! The coordinators: streams and calls.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use ringfence_api::{
+    Error, Reason,
+    v1::{
+        ForceReleaseRequest, InspectRequest, ListRequest, SessionOpened, SessionRequest,
+        SessionResponse, SessionTerms, admin_service_client::AdminServiceClient, answer::Kind,
+        lock_service_client::LockServiceClient, session_service_client::SessionServiceClient,
+    },
+};
+use ringfence_coordinator::{
+    engine::{AcquireError, Ask, Connection, CoordinatorError, Coordinators, Locks},
+    name::{Label, LockKey, Namespace},
+    shard::{Holder, Inspection},
+};
+use tokio::{sync::mpsc, time::timeout};
+use tonic::{
+    Request, Response, Status, Streaming,
+    metadata::{Ascii, MetadataValue},
+    transport::{Channel, Endpoint},
+};
+
+use super::{seen, told};
+
+/// A coordinator that does not take a connection is given up after this.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// A call without a wait is given up after this.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Messages under way to a coordinator, at most.
+const MESSAGES_MAX: usize = 16;
+
+/// Asks in one message, at most: it stays below the limit of a request.
+const ASKS_MAX: usize = 64;
+
+/// Coordinators, one of which is used until it fails.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    channels: Arc<[(String, Channel)]>,
+    /// The one to use next.
+    at: Arc<AtomicUsize>,
+    token: Option<MetadataValue<Ascii>>,
+}
+
+impl Reach {
+    pub(super) fn new(of: &super::Coordinators) -> Result<Self, CoordinatorError> {
+        if of.urls.is_empty() {
+            return Err(CoordinatorError::refused("no coordinator is named"));
+        }
+        let token = of.token.as_ref().map(|token| {
+            let mut header: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
+            header.set_sensitive(true);
+            Some(header)
+        });
+        let token = match token {
+            Some(None) => {
+                let message = "the bearer token is not printable ASCII";
+                return Err(CoordinatorError::refused(message));
+            }
+            token => token.flatten(),
+        };
+        let channel = |url: &String| {
+            let refused = |error: &dyn std::error::Error| {
+                CoordinatorError::refused(format!("coordinator {url}: {}", chain(error)))
+            };
+            let endpoint = Endpoint::from_shared(url.clone()).map_err(|error| refused(&error))?;
+            let endpoint = match endpoint.uri().scheme_str() {
+                Some("http") => endpoint,
+                Some("https") => endpoint
+                    .tls_config(of.tls())
+                    .map_err(|error| refused(&error))?,
+                _ => {
+                    let message =
+                        format!("coordinator {url}: a URL begins with http:// or https://");
+                    return Err(CoordinatorError::refused(message));
+                }
+            };
+            let endpoint = endpoint.connect_timeout(CONNECT_WITHIN);
+            Ok((url.clone(), endpoint.connect_lazy()))
+        };
+        Ok(Self {
+            channels: of.urls.iter().map(channel).collect::<Result<_, _>>()?,
+            at: Arc::default(),
+            token,
+        })
+    }
+
+    /// The longest lease that the coordinators grant.
+    pub(super) async fn longest_lease(
+        &self,
+        within: Duration,
+    ) -> Result<Duration, CoordinatorError> {
+        let terms = SessionTerms::default();
+        let opened = timeout(within, self.open_session(terms)).await;
+        let opened = opened.unwrap_or_else(|_| {
+            let message = format!("no coordinator answers within {within:?}");
+            Err(CoordinatorError::unreachable(message))
+        })?;
+        Ok(told::length(opened.terms.ttl))
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(token) = &self.token {
+            request
+                .metadata_mut()
+                .insert("authorization", token.clone());
+        }
+        request
+    }
+
+    /// The coordinators, beginning with the one to use next.
+    fn in_turn(&self) -> impl Iterator<Item = (usize, &(String, Channel))> {
+        let (first, count) = (self.at.load(Relaxed), self.channels.len());
+        let indices = (0..count).map(move |more| (first + more) % count);
+        indices.map(|index| (index, &self.channels[index]))
+    }
+
+    /// Makes a call at the first coordinator that answers.
+    async fn call<T, Calling: Future<Output = Result<Response<T>, Status>>>(
+        &self,
+        call: impl Fn(Channel) -> Calling,
+    ) -> Result<T, AcquireError> {
+        let mut last = None;
+        for (index, (url, channel)) in self.in_turn() {
+            let answer = timeout(ANSWER_WITHIN, call(channel.clone())).await;
+            let answer = answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time")));
+            let error = match answer {
+                Ok(answer) => return Ok(answer.into_inner()),
+                Err(status) => Error::from_status(&status),
+            };
+            if !is_of_another(&error) {
+                return Err(told::error(&error));
+            }
+            self.at.store((index + 1) % self.channels.len(), Relaxed);
+            last = Some((url, error));
+        }
+        let (url, error) = last.expect("there is a coordinator");
+        Err(unreachable(url, &error).into())
+    }
+
+    /// Opens a session at the first coordinator that takes it.
+    async fn open_session(&self, terms: SessionTerms) -> Result<Opened, CoordinatorError> {
+        let mut last = None;
+        for (index, (url, channel)) in self.in_turn() {
+            let opened = self.open_at(channel.clone(), terms.clone()).await;
+            // The next session begins at another one, in case that this one is of no use.
+            self.at.store((index + 1) % self.channels.len(), Relaxed);
+            match opened {
+                Ok(opened) => return Ok(opened),
+                Err(error) if !is_of_another(&error) => return Err(told::refusal(&error)),
+                Err(error) => last = Some((url, error)),
+            }
+        }
+        let (url, error) = last.expect("there is a coordinator");
+        Err(unreachable(url, &error))
+    }
+
+    async fn open_at(&self, channel: Channel, terms: SessionTerms) -> Result<Opened, Error> {
+        let (asks, messages) = mpsc::channel::<Vec<Ask>>(MESSAGES_MAX);
+        let first = SessionRequest {
+            terms: Some(terms),
+            asks: Vec::new(),
+        };
+        let messages = stream::unfold(messages, async |mut messages| {
+            Some((messages.recv().await?, messages))
+        });
+        let messages = messages.flat_map(|asks| stream::iter(requests(&asks)));
+        let messages = stream::once(async { first }).chain(messages);
+        let mut client = SessionServiceClient::new(channel);
+        let opened = client.session(self.request(messages)).await;
+        let opened = opened.map_err(|status| Error::from_status(&status))?;
+        let mut answers = opened.into_inner();
+        let first = answers.message().await;
+        let first = first.map_err(|status| Error::from_status(&status))?;
+        let first = first.and_then(|first| first.answers.into_iter().next()?.kind);
+        match first {
+            Some(Kind::Opened(terms)) => Ok(Opened {
+                terms,
+                asks,
+                answers,
+            }),
+            _ => Err(Error::new(
+                Reason::Internal,
+                "a coordinator of another release",
+            )),
+        }
+    }
+}
+
+/// A session that a coordinator has taken.
+struct Opened {
+    terms: SessionOpened,
+    asks: mpsc::Sender<Vec<Ask>>,
+    answers: Streaming<SessionResponse>,
+}
+
+/// The messages that have `asks`.
+fn requests(asks: &[Ask]) -> Vec<SessionRequest> {
+    let message = |asks: &[Ask]| SessionRequest {
+        terms: None,
+        asks: asks.iter().map(told::ask).collect(),
+    };
+    asks.chunks(ASKS_MAX).map(message).collect()
+}
+
+#[async_trait]
+impl Coordinators for Reach {
+    async fn open(&self, lease: Duration, label: &Label) -> Result<Connection, CoordinatorError> {
+        let terms = SessionTerms {
+            ttl: lease.try_into().ok(),
+            label: label.to_string(),
+        };
+        let Opened { asks, answers, .. } = self.open_session(terms).await?;
+        let answers = answers.map_ok(told::told);
+        let answers = answers.map_err(|status| told::refusal(&Error::from_status(&status)));
+        Ok(Connection {
+            asks,
+            answers: answers.boxed(),
+        })
+    }
+
+    fn has_others(&self) -> bool {
+        self.channels.len() > 1
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Inspection, AcquireError> {
+        let found = self.call(|channel| {
+            let request = self.request(InspectRequest {
+                namespace: key.namespace().to_owned(),
+                key: key.key().to_vec(),
+            });
+            async move { LockServiceClient::new(channel).inspect(request).await }
+        });
+        Ok(seen::inspection(found.await?))
+    }
+
+    async fn force_release(
+        &self,
+        key: &LockKey,
+        reason: &str,
+    ) -> Result<Option<Holder>, AcquireError> {
+        let released = self.call(|channel| {
+            let request = self.request(ForceReleaseRequest {
+                namespace: key.namespace().to_owned(),
+                key: key.key().to_vec(),
+                reason: reason.to_owned(),
+            });
+            async move {
+                AdminServiceClient::new(channel)
+                    .force_release(request)
+                    .await
+            }
+        });
+        Ok(released.await?.holder.map(seen::holder))
+    }
+
+    fn locks(&self, namespace: Option<Namespace>) -> Locks {
+        let (reach, namespace) = (self.clone(), namespace.map(|name| name.to_string()));
+        let pages = async move {
+            let request = ListRequest {
+                namespace: namespace.unwrap_or_default(),
+            };
+            let pages = reach.call(|channel| {
+                let request = reach.request(request.clone());
+                async move { LockServiceClient::new(channel).list(request).await }
+            });
+            pages.await
+        };
+        seen::locks(pages)
+    }
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urls = self.channels.iter().map(|(url, _)| url);
+        formatter.debug_list().entries(urls).finish()
+    }
+}
+
+/// Whether another coordinator may serve the call.
+fn is_of_another(error: &Error) -> bool {
+    // Without a reason, it is from the connection.
+    error.is_retryable
+        && matches!(
+            error.reason,
+            Reason::Unspecified | Reason::Deadline | Reason::Stopping
+        )
+}
+
+fn unreachable(url: &str, error: &Error) -> CoordinatorError {
+    CoordinatorError::unreachable(format!("coordinator {url}: {}", error.message))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
+    }
+}

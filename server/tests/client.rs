@@ -1,0 +1,431 @@
+//! The library over the service: the same tests as on the servers themselves, and those of coordinators that fail.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use ringfence_client::{
+    AcquireError, Builder, Client, Coordinators, Danger, MultiLockError, ReleaseAnswer, Waiting,
+};
+use ringfence_server::{Config, Roles};
+use ringfence_test_support::eventually;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{
+    access::principal,
+    scene::{Coordinator, Scene},
+};
+
+const LEASE: Duration = Duration::from_millis(1200);
+const SOON: Duration = Duration::from_secs(20);
+
+/// Two processes.
+struct Two {
+    one: Client,
+    two: Client,
+    /// What they use.
+    scene: Scene,
+    _other: Coordinator,
+}
+
+fn shared(config: &mut Config) {
+    config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
+}
+
+impl Two {
+    /// On the servers, or over two coordinators of them.
+    async fn new(over_the_service: bool) -> Self {
+        let scene = Scene::set_with(shared).await;
+        let other = scene.another(shared).await;
+        let urls = [&scene.url, &other.url];
+        let mut clients = Vec::new();
+        for label in ["one", "two"] {
+            let builder: Builder = match over_the_service {
+                true => Client::builder().coordinators(Coordinators::new(urls)),
+                false => scene.builder(),
+            };
+            clients.push(builder.label(label).build().await.unwrap());
+        }
+        Self {
+            two: clients.pop().unwrap(),
+            one: clients.pop().unwrap(),
+            scene,
+            _other: other,
+        }
+    }
+}
+
+fn in_background<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinSet<T> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(work);
+    tasks
+}
+
+/// The tests that hold on the servers and over the service.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod on_servers {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(super::Two::new(false).await).await;
+            })+
+        }
+        mod over_the_service {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(super::Two::new(true).await).await;
+            })+
+        }
+    };
+}
+
+on_both![
+    processes_exclude_each_other_and_tokens_rise,
+    waiters_are_served_in_order_and_told_why_they_wait,
+    a_wait_ends_with_its_reason,
+    a_lock_is_renewed_beyond_its_lease,
+    an_acquisition_that_is_dropped_leaves_nothing,
+    a_dropped_guard_releases,
+    a_lock_taken_by_force_is_lost,
+    a_fixed_hold_ends,
+    readers_share_and_a_writer_becomes_one,
+    permits_are_shared_by_processes,
+    several_keys_are_held_together_or_not_at_all,
+    bad_input_is_refused,
+];
+
+async fn processes_exclude_each_other_and_tokens_rise(Two { one, two, .. }: Two) {
+    let (state, mut tasks) = (
+        Arc::new((AtomicU64::new(0), AtomicU64::new(0))),
+        JoinSet::new(),
+    );
+    for client in [&one, &two] {
+        for _ in 0..8 {
+            let (lock, state) = (client.lock("key"), state.clone());
+            tasks.spawn(async move {
+                for _ in 0..6 {
+                    let guard = lock.acquire().await.unwrap();
+                    let (count, last) = &*state;
+                    let (before, token) = (count.load(SeqCst), guard.token().get());
+                    assert!(last.swap(token, SeqCst) < token);
+                    sleep(Duration::from_millis(1)).await;
+                    count.store(before + 1, SeqCst);
+                    assert!(guard.is_held());
+                    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+                }
+            });
+        }
+    }
+    timeout(3 * SOON, tasks.join_all()).await.unwrap();
+    assert_eq!(state.0.load(SeqCst), 96);
+    assert_eq!((one.close().await, two.close().await), (0, 0));
+}
+
+async fn waiters_are_served_in_order_and_told_why_they_wait(
+    Two {
+        one, two, scene, ..
+    }: Two,
+) {
+    let held = one.lock("key").acquire().await.unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut order = JoinSet::new();
+    for (at, client) in [&two, &one, &two].into_iter().enumerate() {
+        let tell = told.clone();
+        let lock = client.lock("key").on_wait(move |waiting| {
+            if let Waiting::Held { holder, ahead, .. } = waiting {
+                tell.lock().push((at, holder.to_string(), ahead));
+            }
+        });
+        let waiting = order.spawn(async move {
+            let token = lock.acquire().await.unwrap().token();
+            (token, at)
+        });
+        let is_told = || async { told_of(&told, at).is_some() || waiting.is_finished() };
+        eventually("it waits", is_told).await;
+    }
+    for at in 0..2 {
+        let (holder, _) = told_of(&told, at).unwrap();
+        assert_eq!(holder, "one");
+    }
+    assert_eq!(told_of(&told, 0).unwrap().1, Some(0));
+    drop(held);
+    let mut served = timeout(SOON, order.join_all()).await.unwrap();
+    served.sort_unstable();
+    let order: Vec<_> = served.into_iter().map(|(_, at)| at).collect();
+    // The first process has one request for both of its waiters.
+    assert_eq!(order[0], 0);
+    eventually("nothing is left", || scene.is_free("key")).await;
+}
+
+fn told_of(
+    told: &Mutex<Vec<(usize, String, Option<u32>)>>,
+    at: usize,
+) -> Option<(String, Option<u32>)> {
+    let told = told.lock();
+    let mut told = told.iter().filter(|(its, ..)| *its == at);
+    told.next()
+        .map(|(_, holder, ahead)| (holder.clone(), *ahead))
+}
+
+async fn a_wait_ends_with_its_reason(
+    Two {
+        one, two, scene, ..
+    }: Two,
+) {
+    let held = one.lock("key").acquire().await.unwrap();
+    let tried = two.lock("key").try_acquire().await.unwrap_err();
+    assert!(matches!(&tried, AcquireError::Held { holder, .. } if holder.as_str() == "one"));
+    let waited = two.lock("key").wait(Duration::from_millis(200));
+    let late = waited.acquire().await.unwrap_err();
+    let AcquireError::TimedOut { because, .. } = late else {
+        panic!("{late:?}");
+    };
+    assert!(matches!(*because, AcquireError::Held { holder, .. } if holder.as_str() == "one"));
+    eventually("nobody waits", || async { scene.waiters("key").await == 0 }).await;
+    drop(held);
+    let next = timeout(SOON, two.lock("key").acquire()).await.unwrap();
+    drop(next.unwrap());
+}
+
+async fn a_lock_is_renewed_beyond_its_lease(Two { one, two, .. }: Two) {
+    let long = one.lock("long").acquire().await.unwrap();
+    let short = one.lock("short").lease(LEASE).acquire().await.unwrap();
+    for _ in 0..12 {
+        sleep(LEASE / 4).await;
+        assert!(
+            short.is_held() && short.remaining() > LEASE / 4,
+            "{:?}",
+            short.remaining()
+        );
+        assert!(two.lock("short").try_acquire().await.is_err());
+    }
+    assert_eq!(long.release().await, ReleaseAnswer::Held);
+    assert_eq!(short.release().await, ReleaseAnswer::Held);
+}
+
+async fn an_acquisition_that_is_dropped_leaves_nothing(
+    Two {
+        one, two, scene, ..
+    }: Two,
+) {
+    let held = one.lock("key").acquire().await.unwrap();
+    for _ in 0..5 {
+        let lock = two.lock("key");
+        assert!(
+            timeout(Duration::from_millis(50), lock.acquire())
+                .await
+                .is_err()
+        );
+    }
+    eventually("nobody waits", || async { scene.waiters("key").await == 0 }).await;
+    drop(held);
+    // Also at the moment of the grant.
+    for wait in 0..20 {
+        let lock = two.lock("other");
+        let _ = timeout(Duration::from_micros(150 * wait), lock.acquire()).await;
+    }
+    for key in ["key", "other"] {
+        eventually("it is free", || scene.is_free(key)).await;
+    }
+}
+
+async fn a_dropped_guard_releases(
+    Two {
+        one, two, scene, ..
+    }: Two,
+) {
+    drop(one.lock("key").acquire().await.unwrap());
+    drop(
+        timeout(SOON, two.lock("key").acquire())
+            .await
+            .unwrap()
+            .unwrap(),
+    );
+    assert_eq!(two.close().await, 0);
+    eventually("it is free", || scene.is_free("key")).await;
+}
+
+async fn a_lock_taken_by_force_is_lost(Two { one, two, .. }: Two) {
+    let guard = one.lock("key").lease(LEASE).acquire().await.unwrap();
+    let taken = two
+        .lock("key")
+        .force_release("test")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((taken.token, taken.label.as_str()), (guard.token(), "one"));
+    timeout(LEASE, guard.lost()).await.unwrap();
+    assert_eq!(guard.release().await, ReleaseAnswer::Lost);
+    let next = two.lock("key").try_acquire().await.unwrap();
+    assert!(next.token() > taken.token);
+}
+
+async fn a_fixed_hold_ends(Two { one, two, .. }: Two) {
+    let lock = one.lock("key").lease(LEASE).hold_for(2 * LEASE);
+    let guard = lock.acquire().await.unwrap();
+    assert!(timeout(LEASE * 3 / 2, guard.lost()).await.is_err());
+    let next = in_background(async move { two.lock("key").acquire().await.unwrap() });
+    timeout(LEASE, guard.lost()).await.unwrap();
+    timeout(SOON, next.join_all()).await.unwrap();
+}
+
+async fn readers_share_and_a_writer_becomes_one(Two { one, two, .. }: Two) {
+    let (ours, theirs) = (one.rw_lock("key"), two.rw_lock("key"));
+    let writer = ours.write().lease(LEASE).acquire().await.unwrap();
+    assert!(theirs.read().try_acquire().await.is_err());
+    assert!(writer.downgrade() && !writer.downgrade());
+    let reader = timeout(SOON, theirs.read().acquire())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(reader.token() > writer.token());
+    sleep(2 * LEASE).await;
+    assert!(writer.is_held() && reader.is_held());
+    assert!(theirs.write().try_acquire().await.is_err());
+    let seen = theirs.read().inspect().await.unwrap();
+    assert_eq!(seen.others.len(), 1);
+    assert_eq!(writer.release().await, ReleaseAnswer::Held);
+    let last = reader.token();
+    assert_eq!(reader.release().await, ReleaseAnswer::Held);
+    let next = timeout(SOON, theirs.write().acquire()).await.unwrap();
+    assert!(next.unwrap().token() > last);
+}
+
+async fn permits_are_shared_by_processes(Two { one, two, .. }: Two) {
+    let permits = |client: &Client, count| client.semaphore("key", 3).permits(count);
+    let held = permits(&one, 2).acquire().await.unwrap();
+    let last = permits(&two, 1).acquire().await.unwrap();
+    assert!(permits(&one, 1).try_acquire().await.is_err());
+    let waits = permits(&two, 3);
+    let waits = in_background(async move { waits.acquire().await.unwrap() });
+    drop((held, last));
+    timeout(SOON, waits.join_all()).await.unwrap();
+}
+
+async fn several_keys_are_held_together_or_not_at_all(
+    Two {
+        one, two, scene, ..
+    }: Two,
+) {
+    let both = one.multi_lock(["a", "b"]).acquire().await.unwrap();
+    let tried = two.multi_lock(["b", "c"]).try_acquire().await.unwrap_err();
+    assert!(
+        matches!(tried, MultiLockError::NotAcquired { .. }),
+        "{tried}"
+    );
+    eventually("c is free", || scene.is_free("c")).await;
+    let waits = in_background(async move { two.multi_lock(["c", "b", "a"]).acquire().await });
+    both.release().await;
+    let all = timeout(SOON, waits.join_all()).await.unwrap().remove(0);
+    assert_eq!(all.unwrap().tokens().len(), 3);
+}
+
+async fn bad_input_is_refused(Two { one, .. }: Two) {
+    let refused = one.lock("").try_acquire().await.unwrap_err();
+    assert!(matches!(refused, AcquireError::Name(_)), "{refused:?}");
+    let long = one.lock("key").lease(Duration::from_secs(3600));
+    let refused = long.try_acquire().await.unwrap_err();
+    assert!(
+        matches!(refused, AcquireError::LeaseTooLong { .. }),
+        "{refused:?}"
+    );
+    let held = one.lock("key").acquire().await.unwrap();
+    let other = one
+        .semaphore("key", 3)
+        .permit()
+        .acquire()
+        .await
+        .unwrap_err();
+    assert!(!other.is_retryable(), "{other:?}");
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_stops_hands_its_locks_to_the_next_one() {
+    let mut scene = Scene::set_with(shared).await;
+    let other = scene.another(shared).await;
+    let urls = Coordinators::new([&scene.url, &other.url]);
+    let client = Client::builder().coordinators(urls).build().await.unwrap();
+    // The sessions of different leases begin at different coordinators.
+    let (mut guards, mut waits) = (Vec::new(), JoinSet::new());
+    let held = scene.other.lock("held").acquire().await.unwrap();
+    for lease in [LEASE, 2 * LEASE] {
+        let key = format!("{lease:?}");
+        guards.push(client.lock(key).lease(lease).acquire().await.unwrap());
+        let lock = client.lock("held").lease(lease);
+        waits.spawn(async move { drop(lock.acquire().await.unwrap()) });
+    }
+    scene.stop();
+    scene.ended().await;
+    sleep(3 * LEASE).await;
+    assert!(guards.iter().all(ringfence_client::Guard::is_held));
+    drop(held);
+    timeout(SOON, waits.join_all()).await.unwrap();
+    for guard in guards {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    drop(other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_coordinators_a_lock_is_in_danger_and_then_lost_at_its_deadline() {
+    let mut scene = Scene::set_with(|config| {
+        shared(config);
+        config.grace = Duration::ZERO;
+    })
+    .await;
+    let client = Client::builder()
+        .coordinators(&*scene.url)
+        .build()
+        .await
+        .unwrap();
+    let guard = client.lock("key").lease(LEASE).acquire().await.unwrap();
+    scene.stop();
+    scene.ended().await;
+    let danger = timeout(LEASE, guard.danger()).await.unwrap();
+    assert_eq!(danger, Danger::RenewalFailed);
+    timeout(LEASE, guard.lost()).await.unwrap();
+    let next = timeout(SOON, scene.other.lock("key").acquire())
+        .await
+        .unwrap();
+    assert!(next.unwrap().token() > guard.token());
+    let refused = client.lock("key").try_acquire().await.unwrap_err();
+    assert!(refused.is_retryable(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_client_is_built_only_if_a_coordinator_takes_it() {
+    let scene = Scene::set_with(|config| principal(config, "worker", Roles::all())).await;
+    let gone = "http://127.0.0.1:1".to_owned();
+    let build = async |coordinators: Coordinators| {
+        let client = Client::builder().coordinators(coordinators);
+        client.connect_within(SOON).build().await.map(drop)
+    };
+    let urls = || Coordinators::new([&gone, &scene.url]);
+    build(urls().token("worker")).await.unwrap();
+    for refused in [urls(), urls().token("thief")] {
+        let refused = build(refused).await.unwrap_err();
+        assert!(!refused.is_retryable(), "{refused}");
+    }
+    let nobody = build(Coordinators::new(&gone)).await.unwrap_err();
+    assert!(
+        nobody.is_retryable() && nobody.to_string().contains(&gone),
+        "{nobody}"
+    );
+    let malformed = build(Coordinators::new("redis://127.0.0.1"))
+        .await
+        .unwrap_err();
+    assert!(
+        !malformed.is_retryable() && malformed.to_string().contains("http"),
+        "{malformed}"
+    );
+}
