@@ -5,6 +5,7 @@ mod demo;
 mod describe;
 mod lock;
 mod locks;
+mod place;
 mod redact;
 mod ring;
 mod schema;

@@ -11,4 +11,5 @@ mod lock;
 mod locks;
 mod ring;
 mod serve;
+mod service;
 mod uninstall;

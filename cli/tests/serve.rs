@@ -34,9 +34,9 @@ use tonic::{Streaming, transport::Channel};
 use crate::binary::{command, ringfence, ringfence_with};
 
 /// A coordinator of its own, which is killed when it is dropped.
-struct Coordinator {
+pub(crate) struct Coordinator {
     process: Child,
-    url: String,
+    pub(crate) url: String,
     _settings: NamedTempFile,
 }
 
@@ -57,7 +57,7 @@ fn settings(servers: &Servers, more: &str) -> NamedTempFile {
 }
 
 impl Coordinator {
-    fn start(servers: &Servers, more: &str) -> Self {
+    pub(crate) fn start(servers: &Servers, more: &str) -> Self {
         Self::start_with(servers, more, &[])
     }
 
@@ -81,6 +81,12 @@ impl Coordinator {
         }
     }
 
+    /// Ends it with SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
     async fn locks(&self) -> LockServiceClient<Channel> {
         LockServiceClient::connect(self.url.clone()).await.unwrap()
     }
@@ -91,7 +97,7 @@ impl Coordinator {
     }
 }
 
-async fn founded() -> Servers {
+pub(crate) async fn founded() -> Servers {
     let servers = Servers::spawn(3).await;
     let urls = servers.urls().join(",");
     let founded = ringfence(&["ring", "init", "--servers-are-new", "--redis", &urls]);
@@ -122,8 +128,7 @@ async fn two_coordinators_exclude_each_other_and_a_killed_one_loses_no_time() {
     let refused = two.locks().await.acquire(once).await.unwrap_err();
     assert_eq!(Error::from_status(&refused).reason, Reason::Held);
 
-    one.process.kill().unwrap();
-    one.process.wait().unwrap();
+    one.kill();
     let next = two.locks().await.acquire(ask("key", lease)).await.unwrap();
     assert!(next.into_inner().token > held.token);
 }
@@ -166,8 +171,7 @@ async fn a_caller_of_a_killed_coordinator_keeps_its_locks_of_every_kind_at_anoth
         let granted = one.locks().await.acquire(ask.clone()).await.unwrap();
         held.push(granted.into_inner());
     }
-    one.process.kill().unwrap();
-    one.process.wait().unwrap();
+    one.kill();
 
     let mut locks = two.locks().await;
     // For twice the lease.
@@ -256,8 +260,7 @@ async fn a_session_of_a_killed_coordinator_goes_on_at_another() {
     let open = Arc::new(());
     let mut first = session(&one, ttl, Kind::Acquire(acquire), &open).await;
     let grant = granted(&mut first).await;
-    one.process.kill().unwrap();
-    one.process.wait().unwrap();
+    one.kill();
     while let Ok(Some(_)) = first.message().await {}
 
     let handle = grant.handle.clone();

@@ -11,7 +11,7 @@ use ringfence_client::{BuildError, Builder, Client, MultiLock, Namespace, Topolo
 use ringfence_coordinator::shard::LockMode;
 
 use super::error::{LockError, NOT_ACQUIRED};
-use crate::seeds::{Seeds, Servers};
+use crate::place::{Named, Place};
 
 const AFTER: &str = "\
 Exit codes:
@@ -19,7 +19,7 @@ Exit codes:
    75  another process held the lock until --wait ended; -E chooses another code
    75  the shard restarted or is new, and granted no new locks until --wait
        ended, whatever -E says: the lock may be free
-   69  servers unreachable or misconfigured, or without a topology
+   69  servers or coordinators unreachable or misconfigured, or without a topology
    80  the lock was lost: CMD got SIGTERM when only a third of the lease was left
        (or the loss was certain), then SIGKILL before the lease ended; with
        removal = leased, the same applies to the view lease
@@ -63,6 +63,10 @@ Several holders (--mode, --permits and --of):
 Without CMD:
   Prints the token (of each key, one per line), and holds the lock until stdin closes or one of those signals
   comes (exit code 0), or until the lock is lost (80).
+
+Coordinators (--coordinator):
+  The lock is acquired and renewed by way of ringfence serve. If one of several fails,
+  the lock goes on at the next, provided that they have the same handle_secret.
 
 Examples:
   ringfence lock nightly-report --wait 0s -E 0 /opt/report --all
@@ -115,7 +119,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
     namespace: Namespace,
     #[command(flatten)]
-    seeds: Seeds,
+    place: Place,
     /// The exit code if another process held the lock until --wait ended
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = NOT_ACQUIRED)]
     pub(super) conflict_exit_code: u8,
@@ -135,7 +139,7 @@ enum Mode {
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) args: &'a Args,
-    pub(super) servers: Servers,
+    pub(super) place: Named,
     /// At least one.
     pub(super) keys: Vec<&'a OsStr>,
     /// Empty: none is to run.
@@ -175,10 +179,20 @@ impl Args {
             Some(ttl) if ttl < limits::LEASE_MIN => Err(LockError::TtlTooShort(ttl)),
             _ => Ok(Asked {
                 args: self,
-                servers: self.seeds.servers()?,
+                place: self.place()?,
                 keys,
                 command,
             }),
+        }
+    }
+
+    fn place(&self) -> Result<Named, LockError> {
+        match self.place.named()? {
+            Named::Coordinators(_) if self.found => {
+                let problem = "--found needs --redis: a coordinator founds no topology";
+                Err(LockError::Usage(problem.into()))
+            }
+            place => Ok(place),
         }
     }
 
@@ -232,8 +246,8 @@ impl Asked<'_> {
 
     /// A client of the servers, to be built.
     pub(super) fn client(&self) -> Builder {
-        Client::builder()
-            .servers(self.servers.urls())
+        self.place
+            .client()
             .existing_topology(!self.args.found)
             .servers_are_new(self.args.servers_are_new)
             .members_only(true)
@@ -243,10 +257,10 @@ impl Asked<'_> {
     pub(super) fn failed(&self, error: BuildError) -> LockError {
         match error {
             BuildError::Topology(TopologyError::Absent) => {
-                LockError::NoTopologyYet(self.servers.init_command())
+                LockError::NoTopologyYet(self.place.init_command())
             }
             error => LockError::NoTopology {
-                shown: self.servers.located(&error.to_string()),
+                shown: self.place.located(&error.to_string()),
                 error,
             },
         }

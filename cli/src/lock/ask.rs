@@ -70,7 +70,7 @@ impl<'a> Ask<'a> {
             {
                 Ok(client) => return Ok(client),
                 Err(error) if may_pass(&error) && !left.is_zero() => {
-                    let obstacle = self.asked.servers.located(&error.to_string());
+                    let obstacle = self.asked.place.located(&error.to_string());
                     self.reasons.set(Reason::Connecting(obstacle));
                     sleep(left.min(LOOK_AGAIN)).await;
                 }

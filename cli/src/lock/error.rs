@@ -104,7 +104,6 @@ impl LockError {
             AcquireError::TimedOut { because, .. } => *because,
             other => other,
         };
-        let has_answered = |error: &AcquireError| !matches!(error, AcquireError::Shard(_));
         match because {
             AcquireError::NoMajority { ref shards, .. }
                 if shards.iter().any(|(_, error)| has_answered(error)) =>
@@ -119,6 +118,9 @@ impl LockError {
             | AcquireError::OtherKind { .. }
             | AcquireError::TooManyWaiters { .. }
             | AcquireError::TooLate => Self::NotAcquired { key, wait, because },
+            AcquireError::Coordinator(ref error) if error.is_answer => {
+                Self::NotAcquired { key, wait, because }
+            }
             _ => Self::Unusable(because),
         }
     }
@@ -146,8 +148,18 @@ impl From<SeedsError> for LockError {
 /// Whether servers that met `error` may yet do better.
 pub(super) fn may_pass(error: &BuildError) -> bool {
     use TopologyError::{RecoverNeeded, Unreachable};
-    matches!(
-        error,
-        BuildError::Topology(Unreachable { .. } | RecoverNeeded { .. })
-    )
+    match error {
+        BuildError::Topology(Unreachable { .. } | RecoverNeeded { .. }) => true,
+        BuildError::Coordinators(error) => error.is_retryable,
+        _ => false,
+    }
+}
+
+/// Whether `error` is an answer about the lock, and not trouble on the way to it.
+pub(super) fn has_answered(error: &AcquireError) -> bool {
+    match error {
+        AcquireError::Shard(_) => false,
+        AcquireError::Coordinator(error) => error.is_answer,
+        _ => true,
+    }
 }

@@ -8,7 +8,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::error::NEW_SERVER;
+use super::error::{NEW_SERVER, has_answered};
 use crate::say;
 
 /// A wait shorter than this is not worth a line.
@@ -87,9 +87,7 @@ impl Reason {
     fn is_answer(&self) -> bool {
         match self {
             Self::Connecting(_) => false,
-            Self::Waiting(Waiting::Trouble { error, .. }) => {
-                !matches!(error, AcquireError::Shard(_))
-            }
+            Self::Waiting(Waiting::Trouble { error, .. }) => has_answered(error),
             Self::Waiting(_) => true,
         }
     }

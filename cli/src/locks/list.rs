@@ -10,8 +10,10 @@ use super::{
     output::{HolderOutput, Key},
 };
 use crate::{
-    FAILED, ring, say,
-    seeds::Seeds,
+    FAILED,
+    place::Place,
+    ring::{self, RingError},
+    say,
     table::{Table, grouped},
 };
 
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
-    seeds: Seeds,
+    place: Place,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -70,7 +72,7 @@ struct Unreachable {
 
 impl Args {
     pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
-        let client = ring::existing(&self.seeds).await?;
+        let client = ring::connected(&self.place.named().map_err(RingError::from)?).await?;
         let namespace = self.namespace.as_ref().map(Namespace::as_str);
         let locks = client.locks(namespace).map_err(AcquireError::from)?;
         let listed = Listed::of(locks, self.limit as usize).await;

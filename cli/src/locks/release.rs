@@ -9,7 +9,10 @@ use super::{
     output::{HolderOutput, Key},
     which::Which,
 };
-use crate::{ring, seeds::Seeds};
+use crate::{
+    place::Place,
+    ring::{self, RingError},
+};
 
 const AFTER: &str = "\
 Consequences for the holder:
@@ -34,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     #[command(flatten)]
-    seeds: Seeds,
+    place: Place,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -55,7 +58,7 @@ struct Released {
 impl Args {
     pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
         let key = self.which.key()?;
-        let client = ring::existing(&self.seeds).await?;
+        let client = ring::connected(&self.place.named().map_err(RingError::from)?).await?;
         let lock = client.lock(&key);
         let lock = lock.namespace(self.which.namespace.as_str());
         let holder = lock.force_release(&self.reason).await;

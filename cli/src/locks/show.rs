@@ -10,7 +10,11 @@ use super::{
     output::{HolderOutput, Key},
     which::Which,
 };
-use crate::{ring, seeds::Seeds, table::Table};
+use crate::{
+    place::Place,
+    ring::{self, RingError},
+    table::Table,
+};
 
 /// Show the holder of a lock, and its waiters
 ///
@@ -23,7 +27,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
-    seeds: Seeds,
+    place: Place,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -95,7 +99,7 @@ impl Args {
     pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
         let key = self.which.key()?;
         let namespace = &self.which.namespace;
-        let client = ring::existing(&self.seeds).await?;
+        let client = ring::connected(&self.place.named().map_err(RingError::from)?).await?;
         let shard = client.shard_of(namespace, &key)?;
         let lock = client.lock(&key).namespace(namespace.as_str());
         let inspection = lock.inspect().await;

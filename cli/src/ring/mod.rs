@@ -35,6 +35,7 @@ use serde::Serialize;
 
 use super::{
     FAILED, Nature, USAGE,
+    place::Named,
     seeds::{Seeds, SeedsError, Servers},
 };
 use init::Init;
@@ -201,6 +202,9 @@ impl RingError {
                 retryable: Some(error.is_retryable()),
                 ..Nature::default()
             },
+            Self::Build(BuildError::Coordinators(error)) => {
+                Nature::new(error.is_retryable, error.effect)
+            }
             _ => Nature::default(),
         }
     }
@@ -253,14 +257,19 @@ pub(super) fn print(what: &(impl Display + Serialize), json: bool) -> Result<(),
     super::print(what, json).map_err(RingError::Unshown)
 }
 
-/// A client of the existing topology. It founds none.
+/// A client of the existing topology on servers. It founds none.
 pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
-    let servers = seeds.servers()?;
-    let client = Client::builder().servers(servers.urls());
-    let client = client.existing_topology(true).connect_within(ASK_WITHIN);
-    client.build().await.map_err(|error| match error {
-        BuildError::Topology(error) => RingError::connecting(error, &servers),
-        error => error.into(),
+    connected(&Named::Servers(seeds.servers()?)).await
+}
+
+/// A client of servers or coordinators. It founds no topology.
+pub(super) async fn connected(place: &Named) -> Result<Client, RingError> {
+    let client = place.client().connect_within(ASK_WITHIN);
+    client.build().await.map_err(|error| match (error, place) {
+        (BuildError::Topology(error), Named::Servers(servers)) => {
+            RingError::connecting(error, servers)
+        }
+        (error, _) => error.into(),
     })
 }
 

@@ -165,7 +165,7 @@ impl Running {
 }
 
 /// Whether a process runs: not ended, and not waiting to be reaped.
-fn runs(pid: &str) -> bool {
+pub(crate) fn runs(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().unwrap_or_default();
     !state.is_empty() && !state.starts_with(['Z', 'X'])

@@ -1,0 +1,292 @@
+//! `--coordinator`: the same commands over `ringfence serve`; and the library there, under load, while a coordinator is
+//! killed.
+
+use std::{
+    fs,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use ringfence_client::{Client, Coordinators, Guard};
+use ringfence_test_support::eventually;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    binary::{Output, command, output, ringfence},
+    lock::runs,
+    serve::{Coordinator, founded},
+};
+
+const SECRET: &str = "handle_secret = \"0123456789abcdef0123456789abcdef\"";
+const LEASE: Duration = Duration::from_secs(2);
+
+/// `ringfence lock KEY` over `coordinators`, for a lease of 2 s.
+fn lock(coordinators: &[&Coordinator], key: &str, more: &[&str]) -> Output {
+    output(&mut lock_command(coordinators, key, more))
+}
+
+fn lock_command(coordinators: &[&Coordinator], key: &str, more: &[&str]) -> std::process::Command {
+    let urls: Vec<_> = coordinators.iter().map(|one| &*one.url).collect();
+    let args = ["lock", key, "--ttl", "2s", "--coordinator"];
+    command(&[&args[..], &[&urls.join(",")], more].concat())
+}
+
+const ONCE: [&str; 4] = ["--wait", "0s", "--", "true"];
+
+#[tokio::test]
+async fn a_command_runs_under_a_lock_by_way_of_a_coordinator() {
+    let servers = founded().await;
+    let coordinator = Coordinator::start(&servers, "");
+    let at = [&coordinator];
+    let ran = lock(
+        &at,
+        "key",
+        &["--", "sh", "-c", "echo $RINGFENCE_TOKEN; exit 7"],
+    );
+    assert_eq!(ran.code, 7, "{ran:?}");
+    let token: u64 = ran.stdout.trim().parse().unwrap();
+
+    let client = servers.client().await;
+    let held = client
+        .lock("key")
+        .label("somebody")
+        .acquire()
+        .await
+        .unwrap();
+    assert!(held.token().get() > token);
+    let refused = lock(&at, "key", &ONCE);
+    assert_eq!(refused.code, 75, "{refused:?}");
+    assert!(refused.stderr.contains("held by somebody"), "{refused:?}");
+    let chosen = lock(&at, "key", &[&["-E", "3"], &ONCE[..]].concat());
+    assert_eq!(chosen.code, 3, "{chosen:?}");
+    let permits = lock(&at, "key", &[&["--of", "3"], &ONCE[..]].concat());
+    assert_eq!(permits.code, 75, "{permits:?}");
+    held.release().await;
+    let several = lock(&at, "a", &["--mode", "shared", "--", "true"]);
+    assert_eq!(several.code, 0, "{several:?}");
+
+    let gone = [
+        "lock",
+        "key",
+        "--wait",
+        "300ms",
+        "--coordinator",
+        "http://127.0.0.1:1",
+        "true",
+    ];
+    let unreachable = ringfence(&gone);
+    assert_eq!(unreachable.code, 69, "{unreachable:?}");
+    assert!(
+        unreachable.stderr.contains("http://127.0.0.1:1"),
+        "{unreachable:?}"
+    );
+    for usage in [
+        &["--found", "--", "true"][..],
+        &["--redis", "redis://127.0.0.1", "--", "true"],
+        &["--ttl", "1h", "--", "true"],
+    ] {
+        assert_eq!(lock(&at, "key", usage).code, 2, "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_goes_on_when_one_of_two_coordinators_is_killed_and_ends_when_both_are() {
+    let servers = founded().await;
+    let start = || Coordinator::start(&servers, SECRET);
+    let mut coordinators = [start(), start()];
+    let directory = tempfile::tempdir().unwrap();
+    let ready = directory.path().join("ready");
+    let script = format!("echo $$ > {}; exec sleep 60", ready.display());
+    let [one, two] = &coordinators;
+    let mut running = lock_command(&[one, two], "key", &["--", "sh", "-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_ready = || async { fs::read_to_string(&ready).is_ok_and(|text| text.ends_with('\n')) };
+    eventually("the command runs", is_ready).await;
+    let other = servers.client().await;
+    for (count, coordinator) in (1..).zip(&mut coordinators) {
+        coordinator.kill();
+        if count == 1 {
+            sleep(2 * LEASE).await;
+            assert!(running.try_wait().unwrap().is_none());
+            assert!(other.lock("key").try_acquire().await.is_err());
+        }
+    }
+    let next = timeout(4 * LEASE, other.lock("key").acquire())
+        .await
+        .unwrap()
+        .unwrap();
+    let pid = fs::read_to_string(&ready).unwrap();
+    assert!(!runs(pid.trim()), "it has ended before");
+    let status = tokio::task::spawn_blocking(move || running.wait());
+    assert_eq!(status.await.unwrap().unwrap().code(), Some(80));
+    drop(next);
+}
+
+/// A lock that is shown, without what differs: over a coordinator, the nonces and the shard are not known.
+fn without_differences(mut shown: serde_json::Value) -> serde_json::Value {
+    shown["shard"].take();
+    let others = shown.get("others").cloned().unwrap_or_default();
+    let count = others.as_array().map_or(0, Vec::len);
+    let other = (0..count).map(|at| format!("/others/{at}"));
+    for holder in other.chain(["/holder".into()]) {
+        for field in ["remaining_ms", "nonce"] {
+            let field = shown.pointer_mut(&format!("{holder}/{field}"));
+            field.map(serde_json::Value::take);
+        }
+    }
+    shown
+}
+
+#[tokio::test]
+async fn locks_are_shown_and_released_by_way_of_a_coordinator() {
+    let servers = founded().await;
+    let coordinator = Coordinator::start(&servers, "");
+    let client = servers.client().await;
+    let _writer = client
+        .lock("key")
+        .label("somebody")
+        .acquire()
+        .await
+        .unwrap();
+    let jobs = client.semaphore("jobs", 3);
+    let _permits = (
+        jobs.permits(2).acquire().await,
+        jobs.permit().acquire().await,
+    );
+    let both_ways = |args: &[&str]| {
+        let urls = servers.urls().join(",");
+        let ways = [["--redis", &urls], ["--coordinator", &coordinator.url]];
+        ways.map(|way| {
+            let ran = ringfence(&[&["locks"], args, &["--json"], &way[..]].concat());
+            assert_eq!(ran.code, 0, "{ran:?}");
+            serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
+        })
+    };
+    for key in ["key", "jobs", "free"] {
+        let [direct, over] = both_ways(&["show", key]).map(without_differences);
+        assert_eq!(direct, over, "{key}");
+    }
+    let [direct, over] = both_ways(&["list"]);
+    let keys = |listed: &serde_json::Value| {
+        let locks = listed["locks"].as_array().unwrap().iter();
+        locks
+            .map(|lock| {
+                (
+                    lock["key"].clone(),
+                    lock["shard"].clone(),
+                    lock["others"].clone(),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&direct), keys(&over));
+    assert_eq!(keys(&over).len(), 2);
+    let release = [
+        "locks",
+        "release",
+        "key",
+        "--reason",
+        "test",
+        "--coordinator",
+        &coordinator.url,
+    ];
+    let released = ringfence(&release);
+    assert!(
+        released.code == 0 && released.stdout.contains("somebody"),
+        "{released:?}"
+    );
+    drop(client.lock("key").try_acquire().await.unwrap());
+}
+
+/// What the tasks under load have seen of one key.
+#[derive(Default)]
+struct Seen {
+    inside: AtomicBool,
+    token: AtomicU64,
+    count: AtomicU64,
+}
+
+/// Holds `key` again and again, and checks that nobody else does.
+async fn contend(client: Client, key: usize, seen: Arc<Seen>, stop: Arc<AtomicBool>) {
+    let lock = client.lock(format!("key/{key}")).lease(LEASE);
+    while !stop.load(SeqCst) {
+        let guard = lock.acquire().await.unwrap();
+        if !guard.is_held() {
+            continue;
+        }
+        assert!(!seen.inside.swap(true, SeqCst), "two holders of {key}");
+        let token = guard.token().get();
+        assert!(
+            seen.token.swap(token, SeqCst) < token,
+            "the tokens of {key} rise"
+        );
+        sleep(Duration::from_millis(1)).await;
+        seen.inside.store(false, SeqCst);
+        seen.count.fetch_add(1, SeqCst);
+        guard.release().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lock_is_lost_when_a_coordinator_is_killed_under_load() {
+    const KEYS: usize = 8;
+    let servers = founded().await;
+    let start = || Coordinator::start(&servers, SECRET);
+    let [mut one, two] = [start(), start()];
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let urls = Coordinators::new([&one.url, &two.url]);
+        clients.push(Client::builder().coordinators(urls).build().await.unwrap());
+    }
+    // Of several leases: their sessions are at both coordinators.
+    let mut kept = Vec::<Guard>::new();
+    for number in 0..20_u32 {
+        let lock = clients[number as usize % 2].lock(format!("kept/{number}"));
+        let lease = LEASE + Duration::from_millis(100) * (number % 3);
+        kept.push(lock.lease(lease).acquire().await.unwrap());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen: [Arc<Seen>; KEYS] = std::array::from_fn(|_| Arc::default());
+    let mut tasks = JoinSet::new();
+    for number in 0..32 {
+        let (client, key) = (clients[number % 2].clone(), number % KEYS);
+        tasks.spawn(contend(client, key, seen[key].clone(), stop.clone()));
+    }
+    let counts = || seen.each_ref().map(|seen| seen.count.load(SeqCst));
+    let go_on = async || {
+        let before = counts();
+        let more = || async {
+            counts()
+                .iter()
+                .zip(before)
+                .all(|(now, before)| *now > before)
+        };
+        eventually("every key is held again", more).await;
+    };
+    go_on().await;
+    one.kill();
+    go_on().await;
+    sleep(2 * LEASE).await;
+    go_on().await;
+    stop.store(true, SeqCst);
+    while let Some(done) = timeout(Duration::from_secs(30), tasks.join_next())
+        .await
+        .unwrap()
+    {
+        done.unwrap();
+    }
+    assert!(kept.iter().all(Guard::is_held));
+    for guard in kept {
+        assert_eq!(guard.release().await, ringfence_client::ReleaseAnswer::Held);
+    }
+}
