@@ -1,7 +1,10 @@
 //! Shards of documents, under processes that get in each other's way.
 
 mod crash;
+mod held_up;
+mod mutants;
 mod races;
+mod suite;
 
 use std::time::Duration;
 

@@ -11,12 +11,13 @@ use std::{
 use async_trait::async_trait;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
+    limits::COUNTER_MAX,
     name::KeyPrefix,
     random::Random,
     shard::{
         Shard,
         docs::DocsShard,
-        postgres::{PostgresOptions, Tables, create, postgres_shard},
+        postgres::{PostgresOptions, Tables, create, postgres_shard, schema},
     },
 };
 use ringfence_test_support::{
@@ -73,6 +74,24 @@ impl Postgres {
         let fixture = Self::bare_on(server, tables).await;
         fixture.join().await;
         fixture
+    }
+
+    /// Tables and functions, in which `instead` is in the place of `line`.
+    pub(crate) async fn mutant(line: &str, instead: &str, tables: Tables) -> Self {
+        let mutant = Self::bare_on(Self::shared().await, tables).await;
+        let [line, instead] = [line, instead].map(|text| {
+            let schema = mutant.options.prefix.as_str();
+            let text = text.replace("'{schema}'", &format!("'{schema}'"));
+            let text = text.replace("{schema}", &format!("\"{schema}\""));
+            text.replace("{counter_max}", &COUNTER_MAX.to_string())
+        });
+        let whole = schema(&mutant.options.prefix, tables);
+        assert_eq!(whole.matches(&line).count(), 1, "{line}");
+        let raw = mutant.raw().await;
+        raw.batch_execute(&whole.replace(&line, &instead))
+            .await
+            .unwrap();
+        mutant
     }
 
     async fn bare_on(server: Arc<PostgreSql>, tables: Tables) -> Self {

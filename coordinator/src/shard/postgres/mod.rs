@@ -150,7 +150,12 @@ pub fn grants(prefix: &KeyPrefix, role: &str) -> String {
 
 /// A shard on the server that `options` name. Connects to nothing yet.
 pub fn postgres_shard(options: PostgresOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(Arc::new(PostgresStore { options }), random)
+    DocsShard::new(postgres_store(options), random)
+}
+
+/// The store of such a shard.
+pub fn postgres_store(options: PostgresOptions) -> Arc<dyn Store> {
+    Arc::new(PostgresStore { options })
 }
 
 /// A store on one server.

@@ -148,8 +148,10 @@ BEGIN
   END IF;
   PERFORM set_config('synchronous_commit', durability, true);
   UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
+  -- Not one that was made since it was found to be absent.
   UPDATE {schema}.documents d SET version = new_version, content = w.content, ends_ms = w.ends_ms
-    FROM unnest(written, contents, ends) AS w (name, content, ends_ms) WHERE d.name = w.name;
+    FROM unnest(written, contents, ends, written_versions, written_any) AS w (name, content, ends_ms, version, is_any)
+    WHERE d.name = w.name AND (w.is_any OR d.version = w.version);
   GET DIAGNOSTICS updated = ROW_COUNT;
   IF updated < cardinality(written) THEN
     INSERT INTO {schema}.documents (name, version, content, ends_ms)

@@ -1,0 +1,111 @@
+//! Commits on PostgreSQL that are held up in the middle.
+
+use std::time::Duration;
+
+use ringfence_conformance::store::Fixture;
+use ringfence_coordinator::{
+    name::{LockKey, Namespace},
+    shard::docs::{Commit, Committed, Expected, Name, TokenChange, Write},
+};
+use ringfence_ring::SlotCount;
+use tokio::time::{Instant, sleep};
+
+use crate::postgres_fixture::Postgres;
+
+/// How long the server takes to write a lock.
+const HELD_UP: Duration = Duration::from_millis(600);
+
+/// The other request comes so much later: the first one is in the middle of its commit.
+const LATER: Duration = Duration::from_millis(100);
+
+/// Has the server take long to write the document of a lock.
+async fn hold_up(fixture: &Postgres) {
+    let seconds = HELD_UP.as_secs_f64();
+    fixture
+        .run(&format!(
+            "CREATE FUNCTION {{}}.hold_up() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END';
+             CREATE TRIGGER hold_up BEFORE INSERT ON {{}}.documents FOR EACH ROW
+             WHEN (NEW.name LIKE 'lock/%'::bytea) EXECUTE FUNCTION {{}}.hold_up()"
+        ))
+        .await;
+}
+
+fn lock() -> Name {
+    let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default());
+    Name::Lock(key.unwrap())
+}
+
+fn commit(checks: Vec<(Name, Expected)>, writes: &[(Name, Expected)], version: u64) -> Commit {
+    let write = |(name, expected): &(Name, Expected)| Write {
+        name: name.clone(),
+        expected: *expected,
+        content: format!("{version}"),
+        ends_ms: None,
+    };
+    Commit {
+        checks,
+        writes: writes.iter().map(write).collect(),
+        version,
+        tokens: TokenChange::None,
+        not_after_ms: u64::MAX,
+        messages: Vec::new(),
+    }
+}
+
+/// Otherwise it would be done after the answer, by rules that do not hold any more.
+pub(crate) async fn a_change_of_the_head_waits_for_commits_that_depend_on_it(fixture: &Postgres) {
+    let store = fixture.store();
+    let mut one = store.open(None).await.unwrap();
+    let mut other = store.open(None).await.unwrap();
+    let head = commit(Vec::new(), &[(Name::Head, Expected::Absent)], 1);
+    assert_eq!(other.commit(&head).await.unwrap(), Committed::Done);
+    hold_up(fixture).await;
+    let grant = commit(
+        vec![(Name::Head, Expected::Version(1))],
+        &[(lock(), Expected::Absent)],
+        2,
+    );
+    let begun = Instant::now();
+    let changing = async {
+        sleep(LATER).await;
+        let head = commit(Vec::new(), &[(Name::Head, Expected::Version(1))], 3);
+        let changed = other.commit(&head).await.unwrap();
+        (changed, begun.elapsed())
+    };
+    let (granted, (changed, after)) = tokio::join!(one.commit(&grant), changing);
+    assert_eq!(
+        (granted.unwrap(), changed),
+        (Committed::Done, Committed::Done)
+    );
+    assert!(after >= HELD_UP, "the head was changed under it");
+}
+
+/// A session is ended only when no request of it can take effect any more.
+pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixture: &Postgres) {
+    let store = fixture.store();
+    let mut former = store.open(None).await.unwrap();
+    hold_up(fixture).await;
+    let grant = commit(Vec::new(), &[(lock(), Expected::Absent)], 1);
+    let ended = Some((former.life().clone(), former.id()));
+    let (_, mut session) = tokio::join!(former.commit(&grant), async {
+        sleep(LATER).await;
+        let mut session = store.open(ended).await.unwrap();
+        let before = session.read(&[lock()], None).await.unwrap().documents;
+        sleep(2 * HELD_UP).await;
+        let after = session.read(&[lock()], None).await.unwrap().documents;
+        assert_eq!(before, after, "it took effect later");
+        session
+    });
+    session.read(&[], None).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_head_changes_behind_commits_that_depend_on_it() {
+    a_change_of_the_head_waits_for_commits_that_depend_on_it(&Postgres::bare().await).await;
+}
+
+#[tokio::test]
+async fn a_session_ends_behind_its_commits() {
+    a_commit_on_its_way_is_over_before_its_session_is_ended(&Postgres::bare().await).await;
+}

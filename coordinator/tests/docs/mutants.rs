@@ -1,0 +1,137 @@
+//! Each line of the schema that keeps a promise of a store, left out: a property of the suite fails then.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::{FutureExt as _, future::LocalBoxFuture};
+use ringfence_conformance::store;
+use ringfence_coordinator::shard::postgres::Tables;
+
+use super::held_up;
+use crate::postgres_fixture::Postgres;
+
+type Property = for<'a> fn(&'a Postgres) -> LocalBoxFuture<'a, ()>;
+
+/// A property by its path, as a value.
+macro_rules! property {
+    ($path:path) => {
+        (stringify!($path), |fixture| Box::pin($path(fixture)))
+    };
+}
+
+/// A line, what takes its place, and the property that fails then.
+type Mutant = (&'static str, &'static str, (&'static str, Property));
+
+/// How often a property of requests at the same time is tried.
+const ATTEMPTS: u32 = 20;
+
+const MUTANTS: [Mutant; 17] = [
+    (
+        "IF {schema}.present_life() IS DISTINCT FROM its_life THEN",
+        "IF false THEN",
+        property!(store::in_another_life_nothing_is_committed),
+    ),
+    (
+        "is_alive := coalesce({schema}.present_life() = its_life, false);\n  head_is_stale",
+        "is_alive := true;\n  head_is_stale",
+        property!(store::in_another_life_nothing_is_read),
+    ),
+    (
+        "is_alive := coalesce({schema}.present_life() = its_life, false);\nEND",
+        "is_alive := true;\nEND",
+        property!(store::in_another_life_nothing_is_read),
+    ),
+    (
+        "IF NOT FOUND THEN",
+        "IF false THEN",
+        property!(store::a_session_that_another_one_ended_commits_nothing),
+    ),
+    (
+        "DELETE FROM {schema}.gates WHERE id = former;",
+        "PERFORM 1;",
+        property!(store::a_session_that_another_one_ended_commits_nothing),
+    ),
+    (
+        "WHERE g.id = gate FOR KEY SHARE",
+        "WHERE g.id = gate",
+        property!(held_up::a_commit_on_its_way_is_over_before_its_session_is_ended),
+    ),
+    (
+        "PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}', 0));",
+        "PERFORM 1;",
+        property!(held_up::a_change_of_the_head_waits_for_commits_that_depend_on_it),
+    ),
+    (
+        "PERFORM pg_advisory_xact_lock(hashtextextended('{schema}', 0));",
+        "PERFORM 1;",
+        property!(held_up::a_change_of_the_head_waits_for_commits_that_depend_on_it),
+    ),
+    (
+        "ORDER BY d.name FOR UPDATE;",
+        "ORDER BY d.name;",
+        property!(store::of_commits_at_once_on_one_document_one_is_done),
+    ),
+    (
+        "WHERE d.version IS DISTINCT FROM e.version;",
+        "WHERE false;",
+        property!(store::a_commit_is_refused_whole_if_a_document_is_not_as_expected),
+    ),
+    (
+        "OR at_ms > not_after_ms THEN",
+        "THEN",
+        property!(store::a_commit_that_comes_too_late_does_nothing),
+    ),
+    (
+        "AND (w.is_any OR d.version = w.version);",
+        ";",
+        property!(store::of_commits_at_once_that_make_one_document_one_is_done),
+    ),
+    (
+        "IF updated + inserted < cardinality(written) THEN",
+        "IF false THEN",
+        property!(store::of_commits_at_once_that_make_one_document_one_is_done),
+    ),
+    (
+        "FROM {schema}.tokens t FOR UPDATE;",
+        "FROM {schema}.tokens t;",
+        property!(store::no_two_draws_take_one_token),
+    ),
+    (
+        "IF NOT is_alive OR head_is_stale OR more = 0 THEN",
+        "IF NOT is_alive OR more = 0 THEN",
+        property!(store::a_draw_by_another_head_takes_nothing),
+    ),
+    (
+        "IF (last_token & 34359738367) + drawn > {counter_max} THEN",
+        "IF false THEN",
+        property!(store::a_draw_beyond_the_last_counter_takes_nothing),
+    ),
+    (
+        "SET last = at_least WHERE t.last < at_least;",
+        "SET last = at_least;",
+        property!(store::a_commit_raises_the_last_token_and_lowers_it_only_if_told),
+    ),
+];
+
+#[tokio::test]
+async fn each_line_of_the_schema_is_needed() {
+    for (line, instead, (name, property)) in MUTANTS {
+        let whole = Postgres::bare().await;
+        property(&whole).await;
+        assert!(
+            fails(line, instead, property).await,
+            "{name} holds without: {line}"
+        );
+    }
+}
+
+/// Whether the property fails. Some need two requests in the same moment.
+async fn fails(line: &str, instead: &str, property: Property) -> bool {
+    for _ in 0..ATTEMPTS {
+        let mutant = Postgres::mutant(line, instead, Tables::Logged).await;
+        let outcome = AssertUnwindSafe(property(&mutant)).catch_unwind().await;
+        if outcome.is_err() {
+            return true;
+        }
+    }
+    false
+}

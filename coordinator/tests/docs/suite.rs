@@ -1,0 +1,52 @@
+//! Every store of documents keeps the contract.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ringfence_conformance::store::Fixture;
+use ringfence_coordinator::{
+    clock::BootClock,
+    shard::{docs::Store, postgres::postgres_store},
+};
+
+use crate::{docs_fixture::Server, postgres_fixture::Postgres};
+
+#[async_trait]
+impl Fixture for Postgres {
+    fn store(&self) -> Arc<dyn Store> {
+        postgres_store(self.options.clone())
+    }
+
+    async fn begin_life(&self) {
+        self.run("UPDATE {}.life SET id = gen_random_uuid()").await;
+    }
+}
+
+/// A store in memory.
+struct Memory(Arc<Server>);
+
+impl Memory {
+    async fn new() -> Self {
+        tokio::time::pause();
+        Self(Arc::new(Server::starting_at(BootClock)))
+    }
+}
+
+#[async_trait]
+impl Fixture for Memory {
+    fn store(&self) -> Arc<dyn Store> {
+        self.0.clone()
+    }
+
+    async fn begin_life(&self) {
+        self.0.restart();
+    }
+}
+
+mod memory {
+    ringfence_conformance::store_conformance!(super::Memory::new());
+}
+
+mod postgres {
+    ringfence_conformance::store_conformance!(crate::postgres_fixture::Postgres::bare());
+}
