@@ -22,3 +22,7 @@ pub use ringfence_client::*;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/start.md")]
+struct Start;

@@ -123,3 +123,43 @@ fn links_of_pages_lead_to_files_and_headings_that_exist() {
     assert!(checked >= 50, "{checked} links in {} pages", all.len());
     assert!(broken.is_empty(), "{broken:#?}");
 }
+
+/// The site has every page of docs, and the pages that a reader looks for.
+#[test]
+fn the_summary_of_the_site_has_every_page() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let targets = summary.split("](").skip(1);
+    let listed: Vec<_> = targets
+        .map(|rest| rest.split_once(')').unwrap().0)
+        .collect();
+    let mut all = Vec::new();
+    pages(&docs, &mut all);
+    let written: BTreeSet<_> = all
+        .iter()
+        .map(|page| page.strip_prefix(&docs).unwrap().to_str().unwrap())
+        .filter(|page| *page != "SUMMARY.md")
+        .collect();
+    let once: BTreeSet<_> = listed.iter().copied().collect();
+    assert_eq!(once, written);
+    assert_eq!(
+        once.len(),
+        listed.len(),
+        "a page is listed twice: {listed:?}"
+    );
+    for title in [
+        "Start",
+        "Choose a lock",
+        "Fencing",
+        "Counters",
+        "Redlock",
+        "Service",
+        "Operate",
+        "Backends",
+        "Failure modes",
+        "Benchmarks",
+        "Compare",
+    ] {
+        assert!(summary.contains(&format!("[{title}](")), "{title}");
+    }
+}
