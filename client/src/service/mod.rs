@@ -92,7 +92,9 @@ pub(crate) async fn build(
 ) -> Result<Client, BuildError> {
     let refused = |error: CoordinatorError| BuildError::Coordinators(error);
     let reach = Arc::new(Reach::new(&coordinators).map_err(refused)?);
+    // One attempt has its time, however short the wait is.
     let within = builder.connect_within.unwrap_or(CONNECT_WITHIN);
+    let within = within.max(ATTEMPT_WITHIN);
     let longest = reach.longest_lease(within).await.map_err(refused)?;
     // A coordinator gives one token per grant: there is nothing to hand on.
     builder.sharing.handoff.max = 0;
@@ -102,3 +104,6 @@ pub(crate) async fn build(
 
 /// How long coordinators have to answer when the client is built.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long one attempt may take.
+const ATTEMPT_WITHIN: Duration = Duration::from_secs(2);

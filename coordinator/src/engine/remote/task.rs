@@ -88,6 +88,13 @@ async fn exchange(remote: &Remote, session: &Arc<Session>, connection: Connectio
             () = stop.cancelled(), if stops_at.is_none() => {
                 stops_at = Some(session.now() + STOP_WITHIN);
             }
+            // Before the messages, which may come without end: pings are due here.
+            _ = looks.tick() => {
+                if session.look() {
+                    let message = "the coordinator gives no answers";
+                    return End::Broken(CoordinatorError::unreachable(message));
+                }
+            }
             permit = asks.reserve(), if has_asks => match permit {
                 Ok(permit) => {
                     let asks = session.take_asks();
@@ -109,12 +116,6 @@ async fn exchange(remote: &Remote, session: &Arc<Session>, connection: Connectio
                 Some(Err(error)) => return End::Broken(error),
                 None => return End::Broken(ended()),
             },
-            _ = looks.tick() => {
-                if session.look() {
-                    let message = "the coordinator gives no answers";
-                    return End::Broken(CoordinatorError::unreachable(message));
-                }
-            }
         }
         let now = session.now();
         if stops_at.is_some_and(|at| now >= at || session.releasing() == 0) {
