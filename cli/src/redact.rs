@@ -30,11 +30,16 @@ pub(super) fn url(url: &str) -> String {
     without.unwrap_or_else(|| rest.rsplit('@').next().unwrap_or(rest).to_owned())
 }
 
-/// `url` without the text between `//` and the last `@`, if it has that.
+/// `url` without the text between `//` and the last `@`, and without parameters of which one is a password; if it has
+/// any of that.
 fn without_credentials(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("//")?;
-    let (_, host) = rest.rsplit_once('@')?;
-    Some(format!("{scheme}//{host}"))
+    let shown = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let shown = match shown.split_once('?') {
+        Some((place, parameters)) if parameters.contains("pass=") => place,
+        _ => shown,
+    };
+    (shown != rest).then(|| format!("{scheme}//{shown}"))
 }
 
 #[cfg(test)]
@@ -48,6 +53,14 @@ mod tests {
             ("redis://coin:p'a \"ss@db:1", "'redis://db:1' // a@b"),
             ("rediss://:s3,cret@db", "'rediss://db' // a@b"),
             ("--redus=redis://c:p@db", "'--redus=redis://db' // a@b"),
+            (
+                "redis+sentinel://:p@a,b/bank?sentinel_pass=s3cret",
+                "'redis+sentinel://a,b/bank' // a@b",
+            ),
+            (
+                "redis+sentinel://a,b/bank?sentinel_pass=s3cret",
+                "'redis+sentinel://a,b/bank' // a@b",
+            ),
             ("redis://db:1", "'redis://db:1' // a@b"),
         ] {
             let text = format!("'{argument}' // a@b");

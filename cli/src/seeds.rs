@@ -17,15 +17,11 @@ const VARIABLE: &str = "RINGFENCE_REDIS";
 /// Servers to ask.
 #[derive(Args, Clone)]
 pub(crate) struct Seeds {
-    /// A server: redis://[user:password@]host[:port][/db], rediss:// for TLS, or
+    /// A server: redis://[user:password@]host[:port][/db]; rediss:// for TLS; the primary that
+    /// Sentinels watch: redis+sentinel://[user:password@]host[:port],host…/name[/db]; or
     /// postgres://user[:password]@host[:port]/database. Repeat it, or separate URLs by commas
     /// [default: the URLs in RINGFENCE_REDIS, separated by commas or spaces]
-    #[arg(
-        long,
-        visible_alias = "server",
-        value_name = "URL",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "server", value_name = "URL")]
     redis: Vec<String>,
     /// A file with one URL per line and # comments: keeps passwords out of the process list
     #[arg(long, value_name = "FILE", conflicts_with = "redis")]
@@ -123,8 +119,8 @@ impl Seeds {
             Some(path) => in_file(path)?,
             None if self.redis.is_empty() => in_environment()?,
             None => {
-                let urls = self.redis.iter();
-                urls.map(|url| (url.clone(), Place::CommandLine)).collect()
+                let urls = self.redis.iter().flat_map(|urls| list(urls));
+                urls.map(|url| (url, Place::CommandLine)).collect()
             }
         };
         let named = named.into_iter().map(|(url, place)| Named::new(url, place));
@@ -218,14 +214,24 @@ fn in_file(path: &PathBuf) -> Result<Vec<(String, Place)>, SeedsError> {
     }
 }
 
+/// The members of a list that is separated by commas. A comma that no URL follows belongs to the URL before it, which has
+/// several Sentinels.
+pub(crate) fn list(text: &str) -> Vec<String> {
+    let mut urls: Vec<String> = Vec::new();
+    for piece in text.split(',').filter(|piece| !piece.is_empty()) {
+        match urls.last_mut() {
+            Some(url) if !piece.contains("://") => *url = format!("{url},{piece}"),
+            _ => urls.push(piece.to_owned()),
+        }
+    }
+    urls
+}
+
 fn in_environment() -> Result<Vec<(String, Place)>, SeedsError> {
     let value = env::var_os(VARIABLE).unwrap_or_default();
     let value = value.to_str().ok_or(SeedsError::NotText)?;
-    let words = value.split(|at: char| at == ',' || at.is_whitespace());
-    let urls: Vec<_> = words
-        .filter(|word| !word.is_empty())
-        .map(|url| (url.to_owned(), Place::Environment))
-        .collect();
+    let urls = value.split_whitespace().flat_map(list);
+    let urls: Vec<_> = urls.map(|url| (url, Place::Environment)).collect();
     if urls.is_empty() {
         Err(SeedsError::None)
     } else {
@@ -236,6 +242,24 @@ fn in_environment() -> Result<Vec<(String, Place)>, SeedsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_may_have_urls_of_several_sentinels() {
+        for (text, urls) in [
+            (
+                "redis://a,redis://b:1/2,",
+                &["redis://a", "redis://b:1/2"][..],
+            ),
+            (
+                "redis+sentinel://a:1,b:2/bank,rediss://c",
+                &["redis+sentinel://a:1,b:2/bank", "rediss://c"],
+            ),
+            ("a,b", &["a,b"]),
+            (",", &[]),
+        ] {
+            assert_eq!(list(text), urls);
+        }
+    }
 
     #[test]
     fn an_error_says_where_each_server_is_named_once() {

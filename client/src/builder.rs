@@ -171,7 +171,8 @@ impl Builder {
         self.servers(urls)
     }
 
-    /// Uses servers: one URL, or a list of URLs, of Redis (`redis://`) or, with the feature `postgres`, of PostgreSQL
+    /// Uses servers: one URL, or a list of URLs, of Redis (an [`Address`](ringfence_coordinator::shard::redis::Address):
+    /// `redis://`, or `redis+sentinel://` for a primary that Sentinels watch) or, with the feature `postgres`, of PostgreSQL
     /// (`postgres://user:password@host/database`). Both kinds may be in one topology; with one of PostgreSQL, it has
     /// locks and no counters. A server that no URL names is reached with the credentials of the first one of its kind.
     ///

@@ -13,6 +13,7 @@ mod moving;
 mod postgres_fixture;
 mod queue;
 mod redis_fixture;
+mod sentinels;
 mod simulated;
 mod spawn;
 mod tls;

@@ -1,29 +1,28 @@
 //! A server that is not the one it says, or to which we are nobody, is not spoken to.
 
-use nix::sys::signal::Signal;
 use ringfence_coordinator::{
     ids::ClientId,
     shard::{
         Shard, ShardError,
         redis::{Address, RedisOptions, RedisShard},
     },
-    spawn::{Process, RedisServer},
+    spawn::RedisServer,
 };
-use ringfence_test_support::{Secured, eventually};
+use ringfence_test_support::{Secured, Sentinel};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
 
 /// Connects to `url`.
-async fn connect(url: &str) -> Result<(), ShardError> {
+pub(crate) async fn connect(url: &str) -> Result<(), ShardError> {
     let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
     let link = RedisShard::new(options).connect_control().await;
     link.map(drop)
 }
 
 /// Why the server at `url`, which answers, cannot be used; named once.
-async fn unusable(url: &str) -> String {
+pub(crate) async fn unusable(url: &str) -> String {
     let address = url.parse::<Address>().unwrap();
     match connect(url).await {
         Err(ShardError::Unusable { reason }) => {
@@ -133,21 +132,7 @@ async fn an_old_server_is_named() {
 
 #[tokio::test]
 async fn a_sentinel_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
-    let port = free.unwrap().port();
-    let file = dir.path().join("sentinel.conf");
-    std::fs::write(&file, format!("port {port}\nbind 127.0.0.1\n")).unwrap();
-    let mut command = std::process::Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "redis-server"]);
-    command
-        .arg(&file)
-        .arg("--sentinel")
-        .stdout(std::process::Stdio::null());
-    let _sentinel = Process::start(command, Signal::SIGKILL).await.unwrap();
-    let url = format!("redis://127.0.0.1:{port}");
-    let answers = async || !matches!(connect(&url).await, Err(ShardError::Unreachable { .. }));
-    eventually("it answers", answers).await;
-    let reason = unusable(&url).await;
+    let sentinel = Sentinel::spawn("", "").await;
+    let reason = unusable(&format!("redis://127.0.0.1:{}", sentinel.port())).await;
     assert!(reason.contains("it is a Sentinel"), "{reason}");
 }

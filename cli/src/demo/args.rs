@@ -2,6 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use crate::seeds::list;
+
 /// Bounds of the duration: a shorter run shows nothing, a longer one's journal is large.
 const LENGTH: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
 
@@ -21,7 +23,7 @@ pub(crate) struct Args {
     pub(super) shards: usize,
     /// Lock on these servers, and keep the coins there: redis://[user:password@]host[:port][/db].
     /// They need a topology: ringfence ring init
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    #[arg(long, value_name = "URL")]
     #[arg(conflicts_with = "shards")]
     pub(super) redis: Vec<String>,
     /// Start N Redis servers for this run, 1 to 16, lock on them, and keep the coins there
@@ -97,6 +99,11 @@ impl Time {
 }
 
 impl Args {
+    /// The URLs of the servers to lock on.
+    pub(super) fn servers(&self) -> Vec<String> {
+        self.redis.iter().flat_map(|urls| list(urls)).collect()
+    }
+
     /// Simulated, if there is a seed and everything is inside this process.
     pub(super) fn time(&self) -> Time {
         let embedded = self.redis.is_empty() && self.spawn_redis.is_none();

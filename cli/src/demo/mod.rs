@@ -140,7 +140,7 @@ async fn demonstrate(args: &Args, time: Time, seed: u64) -> Result<Report, DemoE
     let mut interrupt = signal(SignalKind::interrupt())?;
     let progress = Progress::new(args.length);
     let stage = Stage::set(args, time, seed).await?;
-    if !args.redis.is_empty() {
+    if !args.servers().is_empty() {
         let warnings = stage.client().warnings().iter();
         warnings.for_each(|warning| eprintln!("warning: {warning}"));
     }

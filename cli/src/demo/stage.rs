@@ -54,7 +54,8 @@ struct Servers {
 impl Stage {
     /// Starts everything that `args` require; simulated parts from `seed`.
     pub(super) async fn set(args: &Args, time: Time, seed: u64) -> Result<Self, DemoError> {
-        match (time, &args.redis[..], args.spawn_redis) {
+        let urls = args.servers();
+        match (time, &urls[..], args.spawn_redis) {
             (Time::Simulated, ..) => Self::simulated(args, seed).await,
             (Time::Real, [], None) => Self::embedded(args).await,
             (Time::Real, urls, None) => {

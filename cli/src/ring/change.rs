@@ -11,6 +11,7 @@ use ringfence_coordinator::{
 use ringfence_ring::Zone;
 
 use super::RingError;
+use crate::seeds::list;
 
 /// Shards to add, to remove, and to weigh.
 #[derive(Debug, Default)]
@@ -19,6 +20,10 @@ pub(super) struct RequestedChange {
     pub(super) remove: Vec<ShardId>,
     pub(super) weigh: Vec<Weighed>,
 }
+
+/// Servers to add as shards, separated by commas.
+#[derive(Clone, Debug)]
+pub(super) struct Newcomers(pub(super) Vec<Newcomer>);
 
 /// A server to add as a shard: `URL[=WEIGHT]`, and its zone.
 #[derive(Clone, Debug)]
@@ -78,6 +83,16 @@ impl RequestedChange {
         let own = self.add.iter().map(|newcomer| newcomer.id.clone());
         own.map(|id| id.unwrap_or_else(|| free.next().expect("there is always another")))
             .collect()
+    }
+}
+
+impl FromStr for Newcomers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let servers = list(text);
+        let servers = servers.iter().map(|server| server.parse());
+        servers.collect::<Result<_, _>>().map(Self)
     }
 }
 

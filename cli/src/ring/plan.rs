@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{
     RingError,
-    change::{Newcomer, RequestedChange, Weighed},
+    change::{Newcomers, RequestedChange, Weighed},
     existing_only, join,
 };
 use crate::{
@@ -23,8 +23,8 @@ use crate::{
 #[group(id = "change", required = true, multiple = true, args = ["add", "remove", "weigh"])]
 pub(crate) struct Plan {
     /// Servers to add as shards, each with its weight [default weight: 1]
-    #[arg(long, value_name = "URL[=WEIGHT]", value_delimiter = ',')]
-    add: Vec<Newcomer>,
+    #[arg(long, value_name = "URL[=WEIGHT]")]
+    add: Vec<Newcomers>,
     /// Shards to remove
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     remove: Vec<ShardId>,
@@ -80,7 +80,7 @@ impl Plan {
     /// Computes the plan. Changes nothing.
     pub(super) async fn run(&self) -> Result<Planned, RingError> {
         let requested = RequestedChange {
-            add: self.add.clone(),
+            add: self.add.iter().flat_map(|some| some.0.clone()).collect(),
             remove: self.remove.clone(),
             weigh: self.weigh.clone(),
         };

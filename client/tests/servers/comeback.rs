@@ -21,6 +21,11 @@ pub(crate) trait Returning {
 
     /// Ends its life and begins another.
     async fn come_back(&mut self);
+
+    /// The longest lease at it, in which it must have come back.
+    fn max_lease(&self) -> Duration {
+        MAX_LEASE
+    }
 }
 
 /// A server for the topology's record alone, which stays, and clients of the one shard beside it.
@@ -113,7 +118,8 @@ impl Held {
 /// No held lock is lost. No new lock is granted until every earlier lock must have ended. Tokens
 /// rise. A released lock is free, even if the shard still remembers it.
 pub(crate) async fn holders_keep_their_locks_and_newcomers_wait(shard: &mut impl Returning) {
-    let stage = Stage::of(shard.url(), MAX_LEASE).await;
+    let max_lease = shard.max_lease();
+    let stage = Stage::of(shard.url(), max_lease).await;
     let (holder, other) = (stage.client("holder").await, stage.client("other").await);
     let take = async |client: &Client, key| client.lock(key).try_acquire().await.unwrap();
 
@@ -147,12 +153,12 @@ pub(crate) async fn holders_keep_their_locks_and_newcomers_wait(shard: &mut impl
     };
     let ((free, graces), ()) = tokio::join!(ask_until_granted(&newcomer, "given back"), in_grace);
     assert!(graces > 0, "nobody asked in grace");
-    assert!(ended.elapsed() >= MAX_LEASE, "granted in grace");
+    assert!(ended.elapsed() >= max_lease, "granted in grace");
     assert!(free.token() > greatest, "tokens rise");
 
     // Grace is over, and so is every lease that was not renewed since.
     held.is_refused_to(&newcomer).await;
-    sleep(MAX_LEASE).await;
+    sleep(max_lease).await;
     held.is_refused_to(&newcomer).await;
     for (key, guard) in held.0 {
         let token = guard.token();

@@ -27,6 +27,7 @@ mod rights;
 mod scene;
 mod secured;
 mod segmented;
+mod sentinel;
 mod setup;
 mod stops;
 mod turns;

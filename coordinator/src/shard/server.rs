@@ -17,7 +17,7 @@ use crate::{ids::ClientId, name::KeyPrefix, random::Random};
 /// credentials.
 #[derive(Clone)]
 pub enum ServerAddress {
-    /// `redis://`, `rediss://` or `unix://`.
+    /// `redis://`, `rediss://`, `redis+sentinel://` or `unix://`.
     Redis(Address),
     /// `postgres://`.
     #[cfg(feature = "postgres")]

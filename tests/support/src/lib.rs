@@ -12,6 +12,7 @@ mod pair;
 mod proxy;
 mod relay;
 mod secured;
+mod sentinel;
 mod wall_clock;
 
 use std::{future::Future, time::Duration};
@@ -26,6 +27,7 @@ pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 pub use relay::Relay;
 pub use secured::{Secured, rights};
+pub use sentinel::Sentinel;
 pub use wall_clock::WallClock;
 
 /// The time limit of a condition in a test.

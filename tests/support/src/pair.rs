@@ -41,6 +41,11 @@ impl Pair {
         self.port
     }
 
+    /// Server `index`.
+    pub fn server(&self, index: usize) -> &RedisServer {
+        &self.servers[index]
+    }
+
     /// The answer of server `index` to `words`, at any port.
     pub async fn ask<T: FromRedisValue>(&self, index: usize, words: &[&str]) -> T {
         let mut command = Cmd::new();

@@ -236,7 +236,9 @@ impl Server {
         let modes = ["redis_mode", "server_mode"];
         if modes.iter().any(|mode| text(mode) == "sentinel") {
             return unusable(
-                "it is a Sentinel, which keeps no data: name the primary that it watches".into(),
+                "it is a Sentinel, which keeps no data: write redis+sentinel://host:port/NAME, with the \
+                 name of the primary that it watches"
+                    .into(),
             );
         }
         if text("cluster_enabled") == "1" {

@@ -44,7 +44,11 @@ pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> S
             );
         }
         (_, ShardError::Unusable { reason }) => return unusable(address, &reason),
-        _ if text.contains("invalid peer certificate") => return unusable(address, &text),
+        _ if text.contains("invalid peer certificate")
+            || error.kind() == ErrorKind::InvalidClientConfig =>
+        {
+            return unusable(address, &text);
+        }
         _ => {}
     }
     let may_be_another = error.kind() == ErrorKind::Parse
@@ -83,7 +87,9 @@ pub(super) fn unreachable(address: &Address, why: &str) -> ShardError {
 
 /// The operating system's error, in plain words.
 fn in_words(text: &str) -> Cow<'_, str> {
-    if text.contains("Connection refused") {
+    if text.contains("Sentinel") {
+        text.into()
+    } else if text.contains("Connection refused") {
         "Connection refused: no server listens on this port".into()
     } else if text.contains("failed to lookup address") {
         format!("this host name is not known ({text})").into()

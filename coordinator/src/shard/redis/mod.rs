@@ -18,6 +18,7 @@ mod notifications;
 mod rights;
 pub(crate) mod scripts;
 mod self_wakes;
+mod sentinels;
 mod tls;
 mod wire;
 
