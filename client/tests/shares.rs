@@ -184,6 +184,22 @@ async fn readers_that_find_a_writer_waiting_come_behind_it(one: &Client, other: 
     }
 }
 
+/// The first that asks is refused: a process needs no message to learn of its own writers.
+#[tokio::test(start_paused = true)]
+async fn no_reader_comes_while_a_writer_of_the_same_process_waits() {
+    let client = embedded().await;
+    let (table, mut writers) = (client.rw_lock("table"), JoinSet::new());
+    let first = table.read().acquire().await.unwrap();
+    let write = table.write();
+    writers.spawn(async move { write.acquire().await });
+    waiting(&client, "table", 1).await;
+    let refused = table.read().try_acquire().await;
+    assert!(is_held(&refused), "{refused:?}");
+    first.release().await;
+    let writer = writers.join_next().await.unwrap().unwrap();
+    writer.unwrap().release().await;
+}
+
 /// A writer reads, too; a reader that would write has to release first.
 async fn an_owner_enters_the_side_that_it_has(one: &Client, other: &Client) {
     let (table, owner) = (one.rw_lock("entered"), Owner::new());
