@@ -1,6 +1,6 @@
 //! The programs in examples, on real servers.
 
-use std::{env, path::PathBuf, process::Stdio};
+use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Stdio};
 
 use ringfence_test_support::{Servers, database::postgresql::PostgreSql};
 use tokio::{
@@ -49,6 +49,20 @@ impl Example {
             panic!("it ended before it said {part:?}");
         });
         said.await.unwrap_or_else(|_| panic!("no {part:?}"))
+    }
+}
+
+impl Example {
+    /// All its lines, until it ends.
+    async fn rest(&mut self) -> Vec<String> {
+        let read = timeout(PATIENCE, async {
+            let mut lines = Vec::new();
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                lines.push(line);
+            }
+            lines
+        });
+        read.await.expect("it ends")
     }
 }
 
@@ -132,4 +146,36 @@ async fn a_standby_leads_when_the_leader_is_killed() {
     first.child.kill().await.unwrap();
     let next: u64 = second.says("leads with token ").await.parse().unwrap();
     assert!(next > token);
+}
+
+#[tokio::test]
+async fn workers_of_two_hosts_do_each_job_once_and_three_at_a_time() {
+    const JOBS: usize = 24;
+    let servers = founded().await;
+    let seeds = servers.urls().join(",");
+    let folder = tempfile::tempdir().unwrap();
+    for job in 0..JOBS {
+        fs::write(folder.path().join(job.to_string()), "").unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let start = |host| Example::start("workers", &[host, path], &[("RINGFENCE_REDIS", &seeds)]);
+    let (mut one, mut two) = (start("host-1"), start("host-2"));
+    let (first, second) = tokio::join!(one.rest(), two.rest());
+    let mut events = BTreeSet::new();
+    for line in first.iter().chain(&second) {
+        if let [at, _, what, job] = line.split(' ').collect::<Vec<_>>()[..]
+            && ["begins", "ends"].contains(&what)
+        {
+            // Ends come first of what is at the same time.
+            events.insert((at.parse::<u64>().unwrap(), what == "begins", job));
+        }
+    }
+    assert_eq!(events.len(), 2 * JOBS, "{events:?}");
+    let (mut at_work, mut most) = (0, 0);
+    for (_, begins, _) in events {
+        at_work += if begins { 1 } else { -1 };
+        most = most.max(at_work);
+    }
+    assert_eq!((most, at_work), (3, 0));
+    assert!(fs::read_dir(path).unwrap().next().is_none(), "all are done");
 }

@@ -1,4 +1,4 @@
-//! The notifications of both, to each client, in order.
+//! The notifications of both, to each client, in order. Only the holders of one key may be told in any order.
 
 use std::{pin::pin, time::Duration};
 
@@ -39,15 +39,21 @@ impl Pair<'_> {
     pub(crate) async fn heard(&mut self) -> Checked<Vec<Notification>> {
         let mut heard = Vec::new();
         for client in 0..self.ears.len() {
-            while let Some(found) = self.next_of_memory(client) {
-                let next = timeout(DELIVERY_MAX, self.ears[client][0].next()).await;
-                let expected = next
-                    .ok()
-                    .map(|notification| notification.expect("it goes on"));
-                let same = expected.as_ref() == Some(&found);
-                self.check(same, &format!("client {client} is told"), &expected, &found)?;
-                heard.push(found);
+            let mut found = Vec::new();
+            while let Some(notification) = self.next_of_memory(client) {
+                found.push(notification);
             }
+            let mut expected = Vec::new();
+            while expected.len() < found.len() {
+                match timeout(DELIVERY_MAX, self.ears[client][0].next()).await {
+                    Ok(notification) => expected.push(notification.expect("it goes on")),
+                    Err(_) => break,
+                }
+            }
+            let [found, expected] = [found, expected].map(holders_in_order);
+            let same = expected == found;
+            self.check(same, &format!("client {client} is told"), &expected, &found)?;
+            heard.extend(found);
         }
         Ok(heard)
     }
@@ -57,4 +63,20 @@ impl Pair<'_> {
         let next = pin!(self.ears[client][1].next()).now_or_never();
         next.map(|notification| notification.expect("it goes on"))
     }
+}
+
+/// Brings the holders that are told at the same time that their key is contended in one order: Redis has its own.
+fn holders_in_order(mut told: Vec<Notification>) -> Vec<Notification> {
+    let holder = |told: &Notification| match told {
+        Notification::Contended { key, nonce } => Some((key.clone(), *nonce)),
+        _ => None,
+    };
+    let together = |one: &Notification, other: &Notification| {
+        let [one, other] = [one, other].map(|told| holder(told).map(|(key, _)| key));
+        one.is_some() && one == other
+    };
+    for holders in told.chunk_by_mut(together) {
+        holders.sort_by_key(|told| holder(told).map(|(_, nonce)| nonce));
+    }
+    told
 }

@@ -32,7 +32,11 @@ async fn hold_up(fixture: &Postgres) {
 }
 
 fn lock() -> Name {
-    let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default());
+    lock_of(b"key")
+}
+
+fn lock_of(key: &[u8]) -> Name {
+    let key = LockKey::new(&Namespace::default(), key, SlotCount::default());
     Name::Lock(key.unwrap())
 }
 
@@ -55,22 +59,31 @@ fn commit(checks: Vec<(Name, Expected)>, writes: &[(Name, Expected)], version: u
 
 /// Otherwise it would be done after the answer, by rules that do not hold any more.
 pub(crate) async fn a_change_of_the_head_waits_for_commits_that_depend_on_it(fixture: &Postgres) {
+    a_change_waits_for_a_commit_that_checks(Name::Head, fixture).await;
+}
+
+/// Otherwise a commit would be done though what it checked is no more.
+pub(crate) async fn a_change_of_a_document_waits_for_commits_that_check_it(fixture: &Postgres) {
+    a_change_waits_for_a_commit_that_checks(lock_of(b"checked"), fixture).await;
+}
+
+async fn a_change_waits_for_a_commit_that_checks(name: Name, fixture: &Postgres) {
     let store = fixture.store();
     let mut one = store.open(None).await.unwrap();
     let mut other = store.open(None).await.unwrap();
-    let head = commit(Vec::new(), &[(Name::Head, Expected::Absent)], 1);
-    assert_eq!(other.commit(&head).await.unwrap(), Committed::Done);
+    let made = commit(Vec::new(), &[(name.clone(), Expected::Absent)], 1);
+    assert_eq!(other.commit(&made).await.unwrap(), Committed::Done);
     hold_up(fixture).await;
     let grant = commit(
-        vec![(Name::Head, Expected::Version(1))],
+        vec![(name.clone(), Expected::Version(1))],
         &[(lock(), Expected::Absent)],
         2,
     );
     let begun = Instant::now();
     let changing = async {
         sleep(LATER).await;
-        let head = commit(Vec::new(), &[(Name::Head, Expected::Version(1))], 3);
-        let changed = other.commit(&head).await.unwrap();
+        let change = commit(Vec::new(), &[(name, Expected::Version(1))], 3);
+        let changed = other.commit(&change).await.unwrap();
         (changed, begun.elapsed())
     };
     let (granted, (changed, after)) = tokio::join!(one.commit(&grant), changing);
@@ -78,7 +91,7 @@ pub(crate) async fn a_change_of_the_head_waits_for_commits_that_depend_on_it(fix
         (granted.unwrap(), changed),
         (Committed::Done, Committed::Done)
     );
-    assert!(after >= HELD_UP, "the head was changed under it");
+    assert!(after >= HELD_UP, "it was changed under the commit");
 }
 
 /// A session is ended only when no request of it can take effect any more.
@@ -103,6 +116,11 @@ pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixt
 #[tokio::test]
 async fn the_head_changes_behind_commits_that_depend_on_it() {
     a_change_of_the_head_waits_for_commits_that_depend_on_it(&Postgres::bare().await).await;
+}
+
+#[tokio::test]
+async fn a_document_changes_behind_commits_that_check_it() {
+    a_change_of_a_document_waits_for_commits_that_check_it(&Postgres::bare().await).await;
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ const MUTANTS: [Mutant; 17] = [
     (
         "ORDER BY d.name FOR UPDATE;",
         "ORDER BY d.name;",
-        property!(store::of_commits_at_once_on_one_document_one_is_done),
+        property!(held_up::a_change_of_a_document_waits_for_commits_that_check_it),
     ),
     (
         "WHERE d.version IS DISTINCT FROM e.version;",

@@ -498,6 +498,8 @@ async fn in_trouble_while_replicas_move_there_is_one_holder_and_tokens_rise() {
             for round in 0.. {
                 stage.weigh(round % 4, 2 + (round as u32 / 4) % 2);
                 stage.resize().await;
+                // While no lock is held, a resize takes no time, and the clock would stand still.
+                sleep(Duration::from_millis(100)).await;
             }
         };
         let granted = tokio::select! {
