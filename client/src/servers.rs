@@ -24,8 +24,10 @@ pub(crate) async fn build(
     let prefix = KeyPrefix::new(&builder.prefix)?;
     let options = |url: &String| {
         let mut options = ServerOptions::new(url.parse()?, client, prefix.clone());
-        if let ServerOptions::Redis(redis) = &mut options {
-            redis.counters_per_call = builder.counters_per_call;
+        match &mut options {
+            ServerOptions::Redis(redis) => redis.counters_per_call = builder.counters_per_call,
+            #[cfg(feature = "postgres")]
+            ServerOptions::Postgres(_) => {}
         }
         Ok(options)
     };
