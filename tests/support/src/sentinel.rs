@@ -27,10 +27,11 @@ pub struct Sentinel {
 impl Sentinel {
     /// Starts `count` Sentinels that watch `primary` as `bank`, and waits until they know each other and its one replica.
     pub async fn watch(primary: &RedisServer, count: usize) -> Vec<Self> {
+        // After a split vote they wait twice the last of these before they vote again.
         let monitor = format!(
             "sentinel monitor {NAME} 127.0.0.1 {} {}\n\
              sentinel down-after-milliseconds {NAME} 500\n\
-             sentinel failover-timeout {NAME} 10000\n",
+             sentinel failover-timeout {NAME} 2000\n",
             primary.port(),
             count / 2 + 1,
         );
