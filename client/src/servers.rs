@@ -23,13 +23,8 @@ pub(crate) async fn build(
     let client = ClientId(random.id());
     let prefix = KeyPrefix::new(&builder.prefix)?;
     let options = |url: &String| {
-        let mut options = ServerOptions::new(url.parse()?, client, prefix.clone());
-        match &mut options {
-            ServerOptions::Redis(redis) => redis.counters_per_call = builder.counters_per_call,
-            #[cfg(feature = "postgres")]
-            ServerOptions::Postgres(_) => {}
-        }
-        Ok(options)
+        let options = ServerOptions::new(url.parse()?, client, prefix.clone());
+        Ok(options.counters_per_call(builder.counters_per_call))
     };
     let seeds = urls
         .iter()

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 #[cfg(feature = "postgres")]
 use super::postgres::{
-    self, PostgresAddress, PostgresAddressError, PostgresOptions, is_postgres, postgres_shard,
+    self, PostgresAddress, PostgresAddressError, PostgresOptions, postgres_shard,
 };
 use super::{
     Shard, ShardError,
@@ -55,9 +55,14 @@ pub enum ServerOptions {
     Postgres(PostgresOptions),
 }
 
+/// Whether `url` is meant for PostgreSQL.
+pub(super) fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
 /// Whether the server at `address` keeps counters; servers of documents keep locks alone.
 pub(crate) fn keeps_counters(address: &str) -> bool {
-    !address.starts_with("postgres://")
+    !is_postgres(address)
 }
 
 impl ServerAddress {
@@ -75,17 +80,16 @@ impl FromStr for ServerAddress {
     type Err = ServerAddressError;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
+        if !is_postgres(url) {
+            return Ok(Self::Redis(url.parse()?));
+        }
         #[cfg(feature = "postgres")]
-        if is_postgres(url) {
-            return Ok(Self::Postgres(url.parse()?));
-        }
-        if !keeps_counters(url) {
-            return Err(ServerAddressError::NoFeature {
-                kind: "PostgreSQL",
-                feature: "postgres",
-            });
-        }
-        Ok(Self::Redis(url.parse()?))
+        return Ok(Self::Postgres(url.parse()?));
+        #[cfg(not(feature = "postgres"))]
+        Err(ServerAddressError::NoFeature {
+            kind: "PostgreSQL",
+            feature: "postgres",
+        })
     }
 }
 
@@ -123,6 +127,16 @@ impl ServerOptions {
                 ..PostgresOptions::new(address)
             }),
         }
+    }
+
+    /// Requests about counters in one call, at most. Servers that keep no counters have no use for it.
+    pub fn counters_per_call(mut self, requests: usize) -> Self {
+        match &mut self {
+            Self::Redis(options) => options.counters_per_call = requests,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => {}
+        }
+        self
     }
 
     /// Its address, without credentials.
@@ -194,7 +208,7 @@ impl ServerOptions {
         match self {
             Self::Redis(_) => Ok(()),
             #[cfg(feature = "postgres")]
-            Self::Postgres(options) => postgres::prepare(options).await.map(drop),
+            Self::Postgres(options) => postgres::prepare(options).await,
         }
     }
 

@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use tokio_postgres::{Config, config::Host};
 
+use crate::shard::server::is_postgres;
+
 /// The address of a server: `postgres://user:password@host:port/database`. Shown without user and password.
 #[derive(Clone)]
 pub struct PostgresAddress {
@@ -15,11 +17,6 @@ pub struct PostgresAddress {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an address of PostgreSQL (postgres://user:password@host:port/database): {0}")]
 pub struct PostgresAddressError(String);
-
-/// Whether `url` is meant for PostgreSQL.
-pub(crate) fn is_postgres(url: &str) -> bool {
-    url.starts_with("postgres://") || url.starts_with("postgresql://")
-}
 
 impl PostgresAddress {
     /// The server at `shown`, with the credentials of this one: servers of one topology share them.

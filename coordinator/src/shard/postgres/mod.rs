@@ -13,7 +13,6 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub(crate) use address::is_postgres;
 pub use address::{PostgresAddress, PostgresAddressError};
 
 use self::{error::classify, inbox::PostgresInbox, session::PostgresSession, wire::Wire};
@@ -114,7 +113,7 @@ pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), Sha
     wire.execute(&schema(&options.prefix, tables)).await
 }
 
-/// As [`create`], with logged tables, unless there are tables: then nothing is changed. Returns whether it made them.
+/// As [`create`], with logged tables, unless there are tables: then nothing is changed.
 ///
 /// # Errors
 ///
@@ -123,19 +122,18 @@ pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), Sha
 /// # Cancel safety
 ///
 /// As [`create`].
-pub async fn prepare(options: &PostgresOptions) -> Result<bool, ShardError> {
+pub async fn prepare(options: &PostgresOptions) -> Result<(), ShardError> {
     let mut wire = Wire::connect(options).await?;
-    let (found, life) = ("SELECT to_regclass($1) IS NOT NULL", options.life());
-    let found = wire.ask(|client| async move { client.query_one(found, &[&life]).await });
-    let found = found.await?;
+    let (look, life) = ("SELECT to_regclass($1) IS NOT NULL", options.life());
+    let found = wire.ask(|client| async move { client.query_one(look, &[&life]).await });
     let address = options.address.as_str();
-    let is_there = found.map_err(|error| classify("a look for tables", address, &error))?;
-    if is_there.get(0) {
-        return Ok(false);
+    let found = found
+        .await?
+        .map_err(|error| classify("a look for tables", address, &error))?;
+    match found.get(0) {
+        true => Ok(()),
+        false => wire.execute(&schema(&options.prefix, Tables::Logged)).await,
     }
-    wire.execute(&schema(&options.prefix, Tables::Logged))
-        .await?;
-    Ok(true)
 }
 
 /// The statements that give the user `role` the rights of a client at the tables in the schema `prefix`.
