@@ -2,7 +2,7 @@
 
 use std::{fmt, fmt::Write as _, time::Duration};
 
-use ringfence_client::{Holder, LockKind};
+use ringfence_client::Holder;
 use serde::Serialize;
 
 /// A key: any bytes.
@@ -59,13 +59,7 @@ impl From<&Holder> for HolderOutput {
             token: holder.token.to_string(),
             last_token: holder.last_token().to_string(),
             remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
-            share: match (holder.kind, holder.shares) {
-                (LockKind::Mutex, _) => None,
-                (LockKind::Semaphore, 1) => Some("1 permit".into()),
-                (LockKind::Semaphore, permits) => Some(format!("{permits} permits")),
-                (LockKind::ReadWrite, 1) => Some("reader".into()),
-                (LockKind::ReadWrite, _) => Some("writer".into()),
-            },
+            share: holder.part(),
         }
     }
 }

@@ -6,7 +6,7 @@ use humantime::format_duration;
 use ringfence_client::{
     Client, Namespace, Replicas, ShardId, ShardStatus, Topology, TopologyError,
 };
-use ringfence_coordinator::topology::Namespaces;
+use ringfence_coordinator::topology::{MemberState, Namespaces};
 use ringfence_ring::Zone;
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ struct Shard {
     address: String,
     zone: Option<String>,
     /// Whether it joins or leaves by the resize under way.
-    membership: &'static str,
+    membership: MemberState,
     weight: u32,
     slots: u32,
     /// The part of the slots it has, of 1.
@@ -212,7 +212,7 @@ impl Shard {
             id: id.to_string(),
             address: entry.map(|entry| entry.address.clone()).unwrap_or_default(),
             zone: topology.table.membership().zone(id).map(Zone::to_string),
-            membership: topology.member_state(id).as_str(),
+            membership: topology.member_state(id),
             weight: topology.weight(id),
             slots: topology.table.quota(id),
             share: topology.table.share(id),
@@ -231,10 +231,10 @@ impl Shard {
         let condition = self.error.clone();
         let condition = condition.or_else(|| (self.grace_left_ms > 0).then(grace));
         match (self.membership, condition) {
-            ("member", None) => "ok".into(),
-            ("member", Some(condition)) => condition,
-            (membership, None) => membership.to_string(),
-            (membership, Some(condition)) => format!("{membership}; {condition}"),
+            (MemberState::Member, None) => "ok".into(),
+            (MemberState::Member, Some(condition)) => condition,
+            (changing, None) => changing.as_str().into(),
+            (changing, Some(condition)) => format!("{}; {condition}", changing.as_str()),
         }
     }
 }

@@ -48,6 +48,17 @@ impl Holder {
     pub fn last_token(&self) -> Token {
         Token::from_number(self.token.get() + u64::from(self.tokens.saturating_sub(1)))
     }
+
+    /// Its part of a semaphore or of a read-write lock, for people.
+    pub fn part(&self) -> Option<String> {
+        match (self.kind, self.shares) {
+            (LockKind::Mutex, _) => None,
+            (LockKind::Semaphore, 1) => Some("1 permit".into()),
+            (LockKind::Semaphore, permits) => Some(format!("{permits} permits")),
+            (LockKind::ReadWrite, 1) => Some("reader".into()),
+            (LockKind::ReadWrite, _) => Some("writer".into()),
+        }
+    }
 }
 
 /// A live ticket.

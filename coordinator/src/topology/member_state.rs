@@ -1,11 +1,13 @@
 //! The part of a shard in the topology, with the resize under way.
 
 use ringfence_ring::{ShardId, Weight};
+use serde::Serialize;
 
 use super::{ShardName, Topology};
 
 /// Whether a shard joins or leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MemberState {
     /// It stays.
     Member,
@@ -16,7 +18,7 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// The name, for programs and people.
+    /// The name, for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Member => "member",

@@ -7,9 +7,7 @@ use axum::{
     extract::{Query, State},
 };
 use ringfence_api::Error;
-use ringfence_client::{
-    Client, HeldLock, Holder, Inspection, LockKind, ShardId, limits::KEY_BYTES_MAX,
-};
+use ringfence_client::{Client, HeldLock, Holder, Inspection, ShardId, limits::KEY_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::Mutex,
@@ -313,13 +311,7 @@ impl HolderView {
             token: holder.token.to_string(),
             last_token: holder.last_token().to_string(),
             remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
-            share: match (holder.kind, holder.shares) {
-                (LockKind::Mutex, _) => None,
-                (LockKind::Semaphore, 1) => Some("1 permit".into()),
-                (LockKind::Semaphore, permits) => Some(format!("{permits} permits")),
-                (LockKind::ReadWrite, 1) => Some("reader".into()),
-                (LockKind::ReadWrite, _) => Some("writer".into()),
-            },
+            share: holder.part(),
         }
     }
 }

@@ -6,7 +6,7 @@ use ringfence_client::{
     Client, EngineMetrics, ShardId, ShardStatus, Topology,
     metrics::{Outcome, ShardMetrics, ShardReading},
 };
-use ringfence_coordinator::topology::FailedShard;
+use ringfence_coordinator::topology::{FailedShard, MemberState};
 use ringfence_ring::Zone;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ struct Shard {
     id: String,
     address: String,
     zone: Option<String>,
-    membership: &'static str,
+    membership: MemberState,
     weight: u32,
     slots: u32,
     /// Its slots that are migrating to another shard.
@@ -149,7 +149,7 @@ impl Shard {
             id: id.to_string(),
             address: entry.map(|entry| entry.address.clone()).unwrap_or_default(),
             zone: topology.table.membership().zone(id).map(Zone::to_string),
-            membership: topology.member_state(id).as_str(),
+            membership: topology.member_state(id),
             weight: topology.weight(id),
             slots,
             migrating: leaving.map(|migration| migration.slots.len()).sum(),

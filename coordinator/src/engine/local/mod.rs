@@ -241,9 +241,7 @@ impl Handle {
     pub(crate) fn new(queues: Arc<LocalQueues>, authority: Arc<dyn Authority>) -> Arc<Self> {
         Arc::new(Self { queues, authority })
     }
-}
 
-impl Handle {
     /// As [`Authority::flush`].
     pub(crate) fn flush(&self, grace: Duration) -> Flushing {
         self.authority.flush(grace)

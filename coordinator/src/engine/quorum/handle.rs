@@ -19,6 +19,7 @@ use super::{
 use crate::{clock::Instant, ids::Nonce, shard::QueuedGrant};
 
 impl ReplicatedLease {
+    /// Releases everything in the background, at the lead last: its next waiter finds the others free.
     pub(super) fn give_back(&self, yields: bool) {
         let leases = self.ranks.lock().leases();
         let teller = self.teller(&leases, yields);

@@ -38,7 +38,7 @@ impl Session {
                 }
             }
             Told::Lost { id } => self.lost(id),
-            Told::Released { id, answer } => self.released(id, Some(answer)),
+            Told::Released { id, answer } => self.released(id, answer),
             Told::Downgraded { id, handle } => self.downgraded(id, handle),
             Told::Pong {
                 id,
@@ -182,15 +182,15 @@ impl Session {
         before == Phase::Held
     }
 
-    /// The release by the ask `id` was answered; or will have no answer.
-    fn released(&self, id: u64, answer: Option<ReleaseAnswer>) {
+    /// The release by the ask `id` was answered.
+    fn released(&self, id: u64, answer: ReleaseAnswer) {
         let mut table = self.table.lock();
         let Some((sequence, About::Release)) = table.asked.remove(&id) else {
             return;
         };
         let entry = table.remove(sequence);
         drop(table);
-        self.end_release(entry, answer);
+        self.end_release(entry, Some(answer));
     }
 
     /// A release has an answer, or will have none.

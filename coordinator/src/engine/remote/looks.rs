@@ -28,11 +28,8 @@ impl Session {
         if !table.entries.is_empty() && now >= table.last_ping + lease / 3 {
             self.ping(&mut table, now);
         }
-        let is_overdue = |table: &Table| {
-            let ping = table.ping.as_ref();
-            ping.is_some_and(|ping| now >= ping.since + lease / 4)
-        };
-        let is_overdue = table.is_open && is_overdue(&table);
+        let ping = table.ping.as_ref().filter(|_| table.is_open);
+        let is_overdue = ping.is_some_and(|ping| now >= ping.since + lease / 4);
         if is_overdue {
             fail_renewals(&table);
         }

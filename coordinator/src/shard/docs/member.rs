@@ -24,7 +24,7 @@ pub(crate) struct DocsMember(Desk);
 
 /// What a shard knows of its topology.
 #[derive(Debug)]
-pub(crate) struct MemberState<'a> {
+pub(crate) struct MemberView<'a> {
     /// Fence, copy, and arming, of this life.
     pub(crate) head: &'a mut Head,
     /// Pointer and record, of every life.
@@ -94,7 +94,7 @@ impl DocsMember {
     pub(crate) async fn change<T>(
         &mut self,
         slots: &[Slot],
-        rule: impl Fn(&mut MemberState<'_>) -> T,
+        rule: impl Fn(&mut MemberView<'_>) -> T,
     ) -> Result<T, ShardError> {
         let states: BTreeSet<Name> = slots
             .iter()
@@ -106,7 +106,7 @@ impl DocsMember {
             |view, _| {
                 let is_shut = |slot: &Slot| view.slots.get(*slot).mode == Mode::Shut;
                 let is_shut = slots.iter().all(is_shut);
-                Ok(rule(&mut MemberState {
+                Ok(rule(&mut MemberView {
                     is_shut: is_shut || view.head.armed.is_none(),
                     head: &mut view.head,
                     affiliation: &mut view.affiliation,

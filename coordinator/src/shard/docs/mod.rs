@@ -26,7 +26,7 @@ mod store;
 mod subscription;
 mod view;
 
-pub(crate) use member::{DocsMember, MemberState};
+pub(crate) use member::{DocsMember, MemberView};
 pub use shard::DocsShard;
 pub use store::{
     COMMIT_WITHIN, Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Inbox, Name,

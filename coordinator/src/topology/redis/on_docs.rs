@@ -16,7 +16,7 @@ use crate::{
     ids::{Incarnation, Life},
     shard::{
         ConnectionId, ServerOptions, ShardError,
-        docs::{DocsMember, DocsShard, MemberState},
+        docs::{DocsMember, DocsShard, MemberView},
     },
     topology::{Topology, TopologyError, Version},
 };
@@ -54,7 +54,7 @@ impl OnDocs {
     /// Applies `rule` in one step, in the server's present life.
     async fn change<T>(
         &self,
-        rule: impl Fn(&mut MemberState<'_>) -> T,
+        rule: impl Fn(&mut MemberView<'_>) -> T,
     ) -> Result<(Site, T), TopologyError> {
         let mut wire = self.wire.lock().await;
         let mut connection = self.open(&mut wire).await?;
@@ -70,7 +70,7 @@ impl OnDocs {
         &self,
         life: &Life,
         slots: &[Slot],
-        rule: impl Fn(&mut MemberState<'_>) -> T,
+        rule: impl Fn(&mut MemberView<'_>) -> T,
     ) -> Result<InLife<T>, TopologyError> {
         let mut wire = self.wire.lock().await;
         // The connection may have died with its life.
@@ -99,14 +99,16 @@ impl OnDocs {
     }
 
     fn site(&self, connection: &DocsMember) -> Site {
-        let forgets = format!(
-            "{}, home of the topology, may lose commits in a crash: after one it comes back without the latest record; \
-             use logged tables, and synchronous_commit on",
-            self.address()
-        );
+        let forgets = || {
+            format!(
+                "{}, home of the topology, may lose commits in a crash: after one it comes back without the latest \
+                 record; use logged tables, and synchronous_commit on",
+                self.address()
+            )
+        };
         Site {
             life: connection.life().clone(),
-            forgets: (!connection.is_durable()).then_some(forgets),
+            forgets: (!connection.is_durable()).then(forgets),
         }
     }
 
@@ -378,17 +380,17 @@ impl Member for OnDocs {
 }
 
 /// The first line of the record, if there is one.
-fn header_of<'a>(member: &'a MemberState<'_>) -> Option<Header<'a>> {
+fn header_of<'a>(member: &'a MemberView<'_>) -> Option<Header<'a>> {
     Header::parse(member.affiliation.record.as_deref()?)
 }
 
 /// Raises the fence to `n`; returns it as text if it is higher.
-fn raise_fence(member: &mut MemberState<'_>, n: Incarnation) -> Result<(), String> {
+fn raise_fence(member: &mut MemberView<'_>, n: Incarnation) -> Result<(), String> {
     let raised = member.head.raise_fence(n);
     raised.map_err(|_| fence_of(member))
 }
 
-fn fence_of(member: &MemberState<'_>) -> String {
+fn fence_of(member: &MemberView<'_>) -> String {
     member
         .head
         .fence

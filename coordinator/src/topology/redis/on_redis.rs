@@ -171,7 +171,6 @@ impl OnRedis {
 impl Wire {
     /// The connection; a new one if it was opened in another life than `life`, because it may have
     /// died with that life.
-    /// with that.
     async fn open_in(
         &mut self,
         life: Option<&Life>,

@@ -297,15 +297,17 @@ impl OnRedis {
             life, appendonly, ..
         }: &Server,
     ) -> Site {
-        let forgets = format!(
-            "{0}, home of the topology, has no append-only file: after a restart it comes back \
-             without the latest record; run: redis-cli -u {0} CONFIG SET appendonly yes (and \
-             appendfsync always)",
-            self.address()
-        );
+        let forgets = || {
+            format!(
+                "{0}, home of the topology, has no append-only file: after a restart it comes back \
+                 without the latest record; run: redis-cli -u {0} CONFIG SET appendonly yes (and \
+                 appendfsync always)",
+                self.address()
+            )
+        };
         Site {
             life: life.clone(),
-            forgets: (!appendonly).then_some(forgets),
+            forgets: (!appendonly).then(forgets),
         }
     }
 
