@@ -10,6 +10,7 @@ mod handles;
 mod limits;
 mod locks;
 mod monitor;
+mod relayed;
 mod resize;
 mod scene;
 mod sessions;
