@@ -5,7 +5,10 @@ use std::{io, process::ExitCode};
 use clap::Subcommand;
 use ringfence_coordinator::{
     name::KeyPrefix,
-    shard::postgres::{self, Tables},
+    shard::{
+        mysql,
+        postgres::{self, Tables},
+    },
 };
 
 use super::show;
@@ -13,6 +16,7 @@ use super::show;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Postgres(Postgres),
+    Mysql(Mysql),
 }
 
 /// Print the tables and functions of a shard on PostgreSQL ≥ 15
@@ -35,19 +39,42 @@ pub(crate) struct Postgres {
     role: Option<String>,
 }
 
+/// Print the tables and procedures of a shard on MariaDB ≥ 10.11
+///
+/// ringfence schema mysql | mariadb --user=owner database
+///
+/// `ringfence ring init` and `ringfence ring add` make them by themselves, if they are missing, which
+/// needs CREATE, CREATE ROUTINE and ALTER ROUTINE. A client needs SELECT, INSERT, UPDATE, DELETE and
+/// EXECUTE in the database. The statements may be repeated, and keep what is stored.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Mysql {
+    /// What the names of the tables begin with: the prefix of the clients
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = prefix)]
+    prefix: KeyPrefix,
+}
+
 fn prefix(text: &str) -> Result<KeyPrefix, String> {
     KeyPrefix::new(text).map_err(|error| error.to_string())
 }
 
 /// Prints the statements.
-pub(crate) fn run(Command::Postgres(args): &Command) -> io::Result<ExitCode> {
-    let tables = match args.unlogged {
-        true => Tables::Unlogged,
-        false => Tables::Logged,
-    };
-    let rights = args.role.as_deref();
-    let rights = rights.map(|role| postgres::grants(&args.prefix, role));
-    let tables = postgres::schema(&args.prefix, tables);
-    show(format!("{tables}\n{}", rights.unwrap_or_default()))?;
+pub(crate) fn run(command: &Command) -> io::Result<ExitCode> {
+    show(match command {
+        Command::Postgres(args) => args.statements(),
+        Command::Mysql(args) => mysql::schema(&args.prefix),
+    })?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl Postgres {
+    fn statements(&self) -> String {
+        let tables = match self.unlogged {
+            true => Tables::Unlogged,
+            false => Tables::Logged,
+        };
+        let rights = self.role.as_deref();
+        let rights = rights.map(|role| postgres::grants(&self.prefix, role));
+        let tables = postgres::schema(&self.prefix, tables);
+        format!("{tables}\n{}", rights.unwrap_or_default())
+    }
 }

@@ -19,7 +19,7 @@ const VARIABLE: &str = "RINGFENCE_REDIS";
 pub(crate) struct Seeds {
     /// A server: redis://[user:password@]host[:port][/db]; rediss:// for TLS; the primary that
     /// Sentinels watch: redis+sentinel://[user:password@]host[:port],host…/name[/db]; or
-    /// postgres://user[:password]@host[:port]/database. Repeat it, or separate URLs by commas
+    /// postgres:// or mysql://, then user[:password]@host[:port]/database. Repeat it, or separate URLs by commas
     /// [default: the URLs in RINGFENCE_REDIS, separated by commas or spaces]
     #[arg(long, visible_alias = "server", value_name = "URL")]
     redis: Vec<String>,

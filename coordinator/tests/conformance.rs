@@ -15,6 +15,10 @@ mod postgres {
     ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::new());
 }
 
+mod mariadb {
+    ringfence_conformance::lock_conformance!(crate::mariadb_fixture::Maria::new());
+}
+
 mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }

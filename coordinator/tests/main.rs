@@ -7,6 +7,7 @@ mod differential;
 mod docs;
 mod docs_fixture;
 mod driver;
+mod mariadb_fixture;
 mod memory_fixture;
 mod mover;
 mod moving;

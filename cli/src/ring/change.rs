@@ -100,9 +100,9 @@ impl FromStr for Newcomer {
     type Err = String;
 
     /// A suffix of `=` and a number is a weight: the parameters of a URL of Redis are file names. One of PostgreSQL
-    /// with parameters has the weight 1.
+    /// or MariaDB with parameters has the weight 1.
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_parameter = |url: &str| url.starts_with("postgres") && url.contains('?');
+        let is_parameter = |url: &str| !url.starts_with("redis") && url.contains('?');
         let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
         let (url, weight) = match text.rsplit_once('=') {
             Some((url, digits)) if number(digits) && !is_parameter(url) => (url, weight(digits)?),

@@ -1,4 +1,4 @@
-//! Shards on PostgreSQL, beside shards on Redis and instead of them.
+//! Shards on PostgreSQL and MariaDB, beside shards on Redis and instead of them.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 };
 
 use ringfence_client::{Client, Token};
-use ringfence_test_support::database::postgresql::PostgreSql;
+use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -29,6 +29,21 @@ async fn prepared() -> (PostgreSql, String) {
 
 fn url(server: &PostgreSql, user: &str) -> String {
     format!("postgres://{user}@127.0.0.1:{}/postgres", server.port())
+}
+
+/// The same on MariaDB.
+async fn prepared_mariadb() -> (MariaDb, String) {
+    let server = MariaDb::spawn_with(&[("innodb_flush_log_at_trx_commit", "0")]).await;
+    let schema = ringfence(&["schema", "mysql"]).stdout;
+    server
+        .run(&format!(
+            "CREATE DATABASE locks; USE locks;\n{schema}
+             CREATE USER app@localhost;
+             GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON locks.* TO app@localhost;"
+        ))
+        .await;
+    let url = format!("mysql://app@127.0.0.1:{}/locks", server.port());
+    (server, url)
 }
 
 fn ring(url: &str, args: &[&str]) -> Value {
@@ -204,6 +219,43 @@ async fn a_topology_with_counters_gets_no_shard_that_keeps_none() {
         let reason = "keeps locks and no counters, and shard a";
         assert!(refused.stderr.contains(reason), "{refused:?}");
     }
+    let mariadb = "mysql://app@127.0.0.1/locks";
+    let refused = ringfence(&["ring", "plan", "--add", mariadb, "--redis", first]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains("keeps locks and no counters"),
+        "{refused:?}"
+    );
     let shown = ring(first, &["show"]);
     assert_eq!(each(&shown["shards"], "id"), ["a"]);
+}
+
+/// From one kind of server to another, under load.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topology_on_postgresql_moves_to_mariadb_and_no_lock_is_lost() {
+    let (_postgres, first) = prepared().await;
+    let (_mariadb, second) = prepared_mariadb().await;
+    let init = ["init", "--servers-are-new", "--max-lease", "2s"];
+    assert_eq!(ring(&first, &init)["done"], "founded");
+    let both = format!("{first},{second}");
+    let client = Client::builder().servers(both.split(','));
+    let client = client.existing_topology(true).build().await.unwrap();
+    let mut guards = Vec::new();
+    for index in 0..20 {
+        let key = format!("kept/{index}");
+        guards.push(client.lock(key).acquire().await.unwrap());
+    }
+    let load = Load::start(&[client]);
+    resize(&both, &["add", &second, "--servers-are-new"]);
+    resize(&both, &["remove", "a"]);
+    assert!(load.stop().await > 100);
+    for guard in guards {
+        assert!(guard.is_held(), "{guard:?}");
+        guard.release().await;
+    }
+    let shown = ring(&both, &["show"]);
+    let address = second.replace("app@", "");
+    assert_eq!(each(&shown["shards"], "address"), [address]);
+    let locked = ringfence(&["lock", "after", "--redis", &both, "--", "true"]);
+    assert_eq!(locked.code, 0, "{locked:?}");
 }

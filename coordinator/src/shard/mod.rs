@@ -20,6 +20,8 @@ mod slots;
 
 pub mod docs;
 pub mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod redis;

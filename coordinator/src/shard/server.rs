@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+#[cfg(feature = "mysql")]
+use super::mysql::{self, MysqlAddress, MysqlAddressError, MysqlOptions, mysql_shard};
 #[cfg(feature = "postgres")]
 use super::postgres::{
     self, PostgresAddress, PostgresAddressError, PostgresOptions, postgres_shard,
@@ -13,8 +15,8 @@ use super::{
 };
 use crate::{ids::ClientId, name::KeyPrefix, random::Random};
 
-/// The address of a server: of Redis, or, with the feature `postgres`, of PostgreSQL. Displayed and compared without
-/// credentials.
+/// The address of a server: of Redis, or, with the features `postgres` and `mysql`, of PostgreSQL and MariaDB. Displayed
+/// and compared without credentials.
 #[derive(Clone)]
 pub enum ServerAddress {
     /// `redis://`, `rediss://`, `redis+sentinel://` or `unix://`.
@@ -22,6 +24,9 @@ pub enum ServerAddress {
     /// `postgres://`.
     #[cfg(feature = "postgres")]
     Postgres(PostgresAddress),
+    /// `mysql://`.
+    #[cfg(feature = "mysql")]
+    Mysql(MysqlAddress),
 }
 
 /// The reason why an address was refused. It never contains the address, which may have a password.
@@ -35,6 +40,10 @@ pub enum ServerAddressError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Postgres(#[from] PostgresAddressError),
+    /// It begins like one of MariaDB.
+    #[cfg(feature = "mysql")]
+    #[error(transparent)]
+    Mysql(#[from] MysqlAddressError),
     /// This build does not know servers of that kind.
     #[error("this build has no {kind}: it needs the feature `{feature}`")]
     NoFeature {
@@ -53,16 +62,33 @@ pub enum ServerOptions {
     /// A server of PostgreSQL.
     #[cfg(feature = "postgres")]
     Postgres(PostgresOptions),
+    /// A server of MariaDB.
+    #[cfg(feature = "mysql")]
+    Mysql(MysqlOptions),
 }
 
-/// Whether `url` is meant for PostgreSQL.
-pub(super) fn is_postgres(url: &str) -> bool {
-    url.starts_with("postgres://") || url.starts_with("postgresql://")
+/// A kind of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Redis,
+    Postgres,
+    Mysql,
+}
+
+impl Kind {
+    /// The kind that `url` is meant for.
+    pub(super) fn of(url: &str) -> Self {
+        match url.split_once("://") {
+            Some(("postgres" | "postgresql", _)) => Self::Postgres,
+            Some(("mysql" | "mariadb", _)) => Self::Mysql,
+            _ => Self::Redis,
+        }
+    }
 }
 
 /// Whether the server at `address` keeps counters; servers of documents keep locks alone.
 pub(crate) fn keeps_counters(address: &str) -> bool {
-    !is_postgres(address)
+    Kind::of(address) == Kind::Redis
 }
 
 impl ServerAddress {
@@ -72,6 +98,8 @@ impl ServerAddress {
             Self::Redis(address) => address.as_str(),
             #[cfg(feature = "postgres")]
             Self::Postgres(address) => address.as_str(),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(address) => address.as_str(),
         }
     }
 }
@@ -80,16 +108,23 @@ impl FromStr for ServerAddress {
     type Err = ServerAddressError;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
-        if !is_postgres(url) {
-            return Ok(Self::Redis(url.parse()?));
+        match Kind::of(url) {
+            Kind::Redis => Ok(Self::Redis(url.parse()?)),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres => Ok(Self::Postgres(url.parse()?)),
+            #[cfg(feature = "mysql")]
+            Kind::Mysql => Ok(Self::Mysql(url.parse()?)),
+            #[cfg(not(feature = "postgres"))]
+            Kind::Postgres => Err(ServerAddressError::NoFeature {
+                kind: "PostgreSQL",
+                feature: "postgres",
+            }),
+            #[cfg(not(feature = "mysql"))]
+            Kind::Mysql => Err(ServerAddressError::NoFeature {
+                kind: "MariaDB",
+                feature: "mysql",
+            }),
         }
-        #[cfg(feature = "postgres")]
-        return Ok(Self::Postgres(url.parse()?));
-        #[cfg(not(feature = "postgres"))]
-        Err(ServerAddressError::NoFeature {
-            kind: "PostgreSQL",
-            feature: "postgres",
-        })
     }
 }
 
@@ -126,6 +161,11 @@ impl ServerOptions {
                 prefix,
                 ..PostgresOptions::new(address)
             }),
+            #[cfg(feature = "mysql")]
+            ServerAddress::Mysql(address) => Self::Mysql(MysqlOptions {
+                prefix,
+                ..MysqlOptions::new(address)
+            }),
         }
     }
 
@@ -133,8 +173,8 @@ impl ServerOptions {
     pub fn counters_per_call(mut self, requests: usize) -> Self {
         match &mut self {
             Self::Redis(options) => options.counters_per_call = requests,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => {}
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            _ => {}
         }
         self
     }
@@ -145,6 +185,8 @@ impl ServerOptions {
             Self::Redis(options) => options.address.as_str(),
             #[cfg(feature = "postgres")]
             Self::Postgres(options) => options.address.as_str(),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(options) => options.address.as_str(),
         }
     }
 
@@ -154,6 +196,8 @@ impl ServerOptions {
             Self::Redis(options) => &options.prefix,
             #[cfg(feature = "postgres")]
             Self::Postgres(options) => &options.prefix,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(options) => &options.prefix,
         }
     }
 
@@ -169,7 +213,12 @@ impl ServerOptions {
                 let options = options.clone();
                 Some(Self::Postgres(PostgresOptions { address, ..options }))
             }
-            #[cfg(feature = "postgres")]
+            #[cfg(feature = "mysql")]
+            (Self::Mysql(options), ServerAddress::Mysql(address)) => {
+                let options = options.clone();
+                Some(Self::Mysql(MysqlOptions { address, ..options }))
+            }
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
             _ => None,
         }
     }
@@ -188,14 +237,18 @@ impl ServerOptions {
             (Self::Postgres(options), ServerAddress::Postgres(_)) => {
                 ServerAddress::Postgres(options.address.sibling(shown)?)
             }
-            #[cfg(feature = "postgres")]
+            #[cfg(feature = "mysql")]
+            (Self::Mysql(options), ServerAddress::Mysql(_)) => {
+                ServerAddress::Mysql(options.address.sibling(shown)?)
+            }
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
             _ => return Ok(None),
         };
         Ok(self.at(&address))
     }
 
     /// Makes what a server needs to be a shard, unless it is there: on PostgreSQL logged tables, which needs the right to
-    /// make a schema; on Redis nothing.
+    /// make a schema; on MariaDB tables and procedures; on Redis nothing.
     ///
     /// # Errors
     ///
@@ -209,15 +262,17 @@ impl ServerOptions {
             Self::Redis(_) => Ok(()),
             #[cfg(feature = "postgres")]
             Self::Postgres(options) => postgres::prepare(options).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(options) => mysql::prepare(options).await,
         }
     }
 
     /// The shard on that server. Connects to nothing yet. `random` is this process's own.
     pub fn shard(&self, random: &Arc<Random>) -> Arc<dyn Shard> {
-        match (self, self.docs(random)) {
-            (Self::Redis(options), _) => Arc::new(RedisShard::new(options.clone())),
-            #[cfg(feature = "postgres")]
-            (Self::Postgres(_), docs) => Arc::new(docs.expect("it is a shard of documents")),
+        match self {
+            Self::Redis(options) => Arc::new(RedisShard::new(options.clone())),
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            _ => Arc::new(self.docs(random).expect("all others store documents")),
         }
     }
 
@@ -227,6 +282,8 @@ impl ServerOptions {
             Self::Redis(_) => None,
             #[cfg(feature = "postgres")]
             Self::Postgres(options) => Some(postgres_shard(options.clone(), _random.clone())),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(options) => Some(mysql_shard(options.clone(), _random.clone())),
         }
     }
 }
@@ -247,5 +304,12 @@ impl From<RedisOptions> for ServerOptions {
 impl From<PostgresOptions> for ServerOptions {
     fn from(options: PostgresOptions) -> Self {
         Self::Postgres(options)
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl From<MysqlOptions> for ServerOptions {
+    fn from(options: MysqlOptions) -> Self {
+        Self::Mysql(options)
     }
 }

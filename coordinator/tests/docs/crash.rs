@@ -2,22 +2,48 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::{Epoch, Token},
     shard::{Grace, LockLane, Op, Reply, ShardError, postgres::Tables},
 };
-use ringfence_test_support::database::postgresql::PostgreSql;
+use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 
 use super::races::{LONG, acquire, arm, arm_with, key, nonce, renewal, request};
-use crate::postgres_fixture::Postgres;
+use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
 
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A server that crashed while a lock was held, and the token of that.
-async fn crashed(tables: Tables) -> (Postgres, Token) {
-    let server = Arc::new(PostgreSql::spawn().await);
-    let mut fixture = Postgres::on(server, tables).await;
+/// A shard on a server of its own.
+#[async_trait(?Send)]
+trait Crashes: Fixture {
+    /// Kills the server, and starts it again.
+    async fn crash_and_restart(&mut self);
+}
+
+#[async_trait(?Send)]
+impl Crashes for Postgres {
+    async fn crash_and_restart(&mut self) {
+        let server = Arc::get_mut(&mut self.server).expect("no other test has it");
+        server.crash_and_restart().await;
+    }
+}
+
+#[async_trait(?Send)]
+impl Crashes for Maria {
+    async fn crash_and_restart(&mut self) {
+        let server = Arc::get_mut(&mut self.server).expect("no other test has it");
+        server.crash_and_restart().await;
+    }
+}
+
+async fn on_postgresql(tables: Tables) -> Postgres {
+    Postgres::on(Arc::new(PostgreSql::spawn().await), tables).await
+}
+
+/// Crashes the server while a lock is held. Returns the token of that.
+async fn crash(fixture: &mut dyn Crashes) -> Token {
     let shard = fixture.shard();
     arm(&*shard, fixture.topology()).await;
     let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
@@ -25,20 +51,26 @@ async fn crashed(tables: Tables) -> (Postgres, Token) {
     let Reply::Granted { token, .. } = link.call(&asked).await.unwrap().replies[0] else {
         panic!("it is free")
     };
-    let server = Arc::get_mut(&mut fixture.server);
-    server
-        .expect("no other test has it")
-        .crash_and_restart()
-        .await;
+    fixture.crash_and_restart().await;
     let dead = link.call(&asked).await;
     assert!(dead.is_err_and(|error| error.ends_link()));
-    (fixture, token)
+    token
 }
 
-/// Logged tables forget nothing that was answered: the life goes on, and needs no grace.
 #[tokio::test]
-async fn logged_tables_survive_a_crash_with_their_locks() {
-    let (fixture, token) = crashed(Tables::Logged).await;
+async fn logged_tables_on_postgresql_survive_a_crash_with_their_locks() {
+    locks_survive_a_crash(&mut on_postgresql(Tables::Logged).await).await;
+}
+
+#[tokio::test]
+async fn tables_on_mariadb_survive_a_crash_with_their_locks() {
+    let server = Arc::new(MariaDb::spawn().await);
+    locks_survive_a_crash(&mut Maria::on(server).await).await;
+}
+
+/// Such a server forgets nothing that was answered: the life goes on, and needs no grace.
+async fn locks_survive_a_crash(fixture: &mut dyn Crashes) {
+    let token = crash(fixture).await;
     let shard = fixture.shard();
     let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
     let asked = [request(&key(0), acquire(nonce(2, 1), LONG, false))];
@@ -66,7 +98,8 @@ async fn logged_tables_survive_a_crash_with_their_locks() {
 /// Unlogged tables are empty after a crash, which begins another life: holders put their locks back in its grace.
 #[tokio::test]
 async fn unlogged_tables_begin_another_life_in_which_holders_put_their_locks_back() {
-    let (fixture, token) = crashed(Tables::Unlogged).await;
+    let mut fixture = on_postgresql(Tables::Unlogged).await;
+    let token = crash(&mut fixture).await;
     let shard = fixture.shard();
     let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
     let asked = [request(&key(0), acquire(nonce(2, 1), LONG, false))];

@@ -1,7 +1,8 @@
-//! Commits on PostgreSQL that are held up in the middle.
+//! Commits that are held up in the middle.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use ringfence_conformance::store::Fixture;
 use ringfence_coordinator::{
     name::{LockKey, Namespace},
@@ -10,7 +11,7 @@ use ringfence_coordinator::{
 use ringfence_ring::SlotCount;
 use tokio::time::{Instant, sleep};
 
-use crate::postgres_fixture::Postgres;
+use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
 
 /// How long the server takes to write a lock.
 const HELD_UP: Duration = Duration::from_millis(600);
@@ -18,17 +19,37 @@ const HELD_UP: Duration = Duration::from_millis(600);
 /// The other request comes so much later: the first one is in the middle of its commit.
 const LATER: Duration = Duration::from_millis(100);
 
-/// Has the server take long to write the document of a lock.
-async fn hold_up(fixture: &Postgres) {
-    let seconds = HELD_UP.as_secs_f64();
-    fixture
-        .run(&format!(
+/// A server whose commits can be held up.
+#[async_trait]
+pub(crate) trait HoldsUp: Fixture {
+    /// Has the server take `length` to make the document of a lock.
+    async fn hold_up(&self, length: Duration);
+}
+
+#[async_trait]
+impl HoldsUp for Postgres {
+    async fn hold_up(&self, length: Duration) {
+        let seconds = length.as_secs_f64();
+        self.run(&format!(
             "CREATE FUNCTION {{}}.hold_up() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END';
              CREATE TRIGGER hold_up BEFORE INSERT ON {{}}.documents FOR EACH ROW
              WHEN (NEW.name LIKE 'lock/%'::bytea) EXECUTE FUNCTION {{}}.hold_up()"
         ))
         .await;
+    }
+}
+
+#[async_trait]
+impl HoldsUp for Maria {
+    async fn hold_up(&self, length: Duration) {
+        let seconds = length.as_secs_f64();
+        self.run(&format!(
+            "CREATE TRIGGER `{{}}_hold_up` BEFORE INSERT ON `{{}}_documents` FOR EACH ROW
+             BEGIN IF NEW.name LIKE 'lock/%' THEN DO sleep({seconds}); END IF; END"
+        ))
+        .await;
+    }
 }
 
 fn lock() -> Name {
@@ -58,22 +79,24 @@ fn commit(checks: Vec<(Name, Expected)>, writes: &[(Name, Expected)], version: u
 }
 
 /// Otherwise it would be done after the answer, by rules that do not hold any more.
-pub(crate) async fn a_change_of_the_head_waits_for_commits_that_depend_on_it(fixture: &Postgres) {
+pub(crate) async fn a_change_of_the_head_waits_for_commits_that_depend_on_it(
+    fixture: &dyn HoldsUp,
+) {
     a_change_waits_for_a_commit_that_checks(Name::Head, fixture).await;
 }
 
 /// Otherwise a commit would be done though what it checked is no more.
-pub(crate) async fn a_change_of_a_document_waits_for_commits_that_check_it(fixture: &Postgres) {
+pub(crate) async fn a_change_of_a_document_waits_for_commits_that_check_it(fixture: &dyn HoldsUp) {
     a_change_waits_for_a_commit_that_checks(lock_of(b"checked"), fixture).await;
 }
 
-async fn a_change_waits_for_a_commit_that_checks(name: Name, fixture: &Postgres) {
+async fn a_change_waits_for_a_commit_that_checks(name: Name, fixture: &dyn HoldsUp) {
     let store = fixture.store();
     let mut one = store.open(None).await.unwrap();
     let mut other = store.open(None).await.unwrap();
     let made = commit(Vec::new(), &[(name.clone(), Expected::Absent)], 1);
     assert_eq!(other.commit(&made).await.unwrap(), Committed::Done);
-    hold_up(fixture).await;
+    fixture.hold_up(HELD_UP).await;
     let grant = commit(
         vec![(name.clone(), Expected::Version(1))],
         &[(lock(), Expected::Absent)],
@@ -95,10 +118,10 @@ async fn a_change_waits_for_a_commit_that_checks(name: Name, fixture: &Postgres)
 }
 
 /// A session is ended only when no request of it can take effect any more.
-pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixture: &Postgres) {
+pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixture: &dyn HoldsUp) {
     let store = fixture.store();
     let mut former = store.open(None).await.unwrap();
-    hold_up(fixture).await;
+    fixture.hold_up(HELD_UP).await;
     let grant = commit(Vec::new(), &[(lock(), Expected::Absent)], 1);
     let ended = Some((former.life().clone(), former.id()));
     let (_, mut session) = tokio::join!(former.commit(&grant), async {
@@ -113,17 +136,29 @@ pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixt
     session.read(&[], None).await.unwrap();
 }
 
-#[tokio::test]
-async fn the_head_changes_behind_commits_that_depend_on_it() {
-    a_change_of_the_head_waits_for_commits_that_depend_on_it(&Postgres::bare().await).await;
+macro_rules! held_up {
+    ($make:expr) => {
+        #[tokio::test]
+        async fn the_head_changes_behind_commits_that_depend_on_it() {
+            super::a_change_of_the_head_waits_for_commits_that_depend_on_it(&$make.await).await;
+        }
+
+        #[tokio::test]
+        async fn a_document_changes_behind_commits_that_check_it() {
+            super::a_change_of_a_document_waits_for_commits_that_check_it(&$make.await).await;
+        }
+
+        #[tokio::test]
+        async fn a_session_ends_behind_its_commits() {
+            super::a_commit_on_its_way_is_over_before_its_session_is_ended(&$make.await).await;
+        }
+    };
 }
 
-#[tokio::test]
-async fn a_document_changes_behind_commits_that_check_it() {
-    a_change_of_a_document_waits_for_commits_that_check_it(&Postgres::bare().await).await;
+mod mariadb {
+    held_up!(crate::mariadb_fixture::Maria::bare());
 }
 
-#[tokio::test]
-async fn a_session_ends_behind_its_commits() {
-    a_commit_on_its_way_is_over_before_its_session_is_ended(&Postgres::bare().await).await;
+mod postgres {
+    held_up!(crate::postgres_fixture::Postgres::bare());
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ringfence_conformance::shard::Fixture;
 
-use crate::{docs_fixture::Docs, postgres_fixture::Postgres};
+use crate::{docs_fixture::Docs, mariadb_fixture::Maria, postgres_fixture::Postgres};
 
 /// Requests and answers overtake each other at random.
 #[tokio::test]
@@ -28,6 +28,13 @@ async fn what_was_called_free_is_not_renewed_later() {
     let docs = Docs::new().await;
     docs.slow_down().await;
     races::proofs(&docs, 64, Duration::from_millis(300)).await;
+}
+
+#[tokio::test]
+async fn of_processes_on_mariadb_one_holds_a_lock_and_tokens_rise() {
+    let raced = races::run(&Maria::new().await, 500).await;
+    println!("{raced:?}");
+    raced.assert_not_vacuous();
 }
 
 #[tokio::test]

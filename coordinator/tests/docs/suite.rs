@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use ringfence_conformance::store::Fixture;
 use ringfence_coordinator::{
     clock::BootClock,
-    shard::{docs::Store, postgres::postgres_store},
+    shard::{docs::Store, mysql::mysql_store, postgres::postgres_store},
 };
 
-use crate::{docs_fixture::Server, postgres_fixture::Postgres};
+use crate::{docs_fixture::Server, mariadb_fixture::Maria, postgres_fixture::Postgres};
 
 #[async_trait]
 impl Fixture for Postgres {
@@ -19,6 +19,17 @@ impl Fixture for Postgres {
 
     async fn begin_life(&self) {
         self.run("UPDATE {}.life SET id = gen_random_uuid()").await;
+    }
+}
+
+#[async_trait]
+impl Fixture for Maria {
+    fn store(&self) -> Arc<dyn Store> {
+        mysql_store(self.options.clone())
+    }
+
+    async fn begin_life(&self) {
+        self.run("UPDATE `{}_life` SET id = uuid()").await;
     }
 }
 
@@ -45,6 +56,10 @@ impl Fixture for Memory {
 
 mod memory {
     ringfence_conformance::store_conformance!(super::Memory::new());
+}
+
+mod mariadb {
+    ringfence_conformance::store_conformance!(crate::mariadb_fixture::Maria::bare());
 }
 
 mod postgres {

@@ -1,4 +1,4 @@
-//! A ring of unlike servers: a shard on Redis gives way to one on PostgreSQL.
+//! A ring of unlike servers: a shard on Redis gives way to one that stores documents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use super::{
     lockers::{Lockers, Ring},
     servers::mover,
 };
-use crate::{postgres_fixture::Postgres, redis_fixture::Redis};
+use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres, redis_fixture::Redis};
 
 /// As the pointer of the fixture on Redis has it.
 const TOPOLOGY: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
@@ -27,7 +27,7 @@ const TOPOLOGY: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
 /// Nothing takes so long.
 const SOON: Duration = Duration::from_secs(120);
 
-/// `a` is on Redis, `b` on PostgreSQL.
+/// `a` is on Redis, `b` stores documents.
 #[derive(Debug)]
 struct Unlike([Arc<dyn Shard>; 2]);
 
@@ -52,8 +52,17 @@ impl Unlike {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_move_from_redis_to_postgresql_and_none_is_lost() {
-    let (redis, postgres) = (Redis::new().await, Postgres::new().await);
-    let dial = Arc::new(Unlike([redis.shard(), postgres.shard()]));
+    locks_move_from_redis(&Postgres::new().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_move_from_redis_to_mariadb_and_none_is_lost() {
+    locks_move_from_redis(&Maria::new().await).await;
+}
+
+async fn locks_move_from_redis(to: &dyn Fixture) {
+    let redis = Redis::new().await;
+    let dial = Arc::new(Unlike([redis.shard(), to.shard()]));
     let blueprint = Blueprint {
         id: TOPOLOGY,
         engine: ClientId(1),
@@ -95,6 +104,6 @@ async fn locks_move_from_redis_to_postgresql_and_none_is_lost() {
         resized.unwrap_or_else(|_| panic!("{}", stuck())).unwrap();
     }
     let record = store.load().await.unwrap();
-    assert_eq!(record.shards.len(), 1, "all slots are on PostgreSQL");
+    assert_eq!(record.shards.len(), 1, "all slots are there");
     lockers.stop().await;
 }

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use ringfence_conformance::{shard::Fixture as _, topology::Fixture};
+use ringfence_conformance::{shard, topology::Fixture};
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Life},
-    shard::{ServerAddress, ServerOptions},
+    shard::ServerOptions,
     topology::{
         Blueprint, Constants, Founder, Home, Namespaces, Swap, Topology, TopologyError,
         TopologyStore, memory::MemoryTopology, redis::Founding,
@@ -15,7 +15,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount, Weight};
 
 use super::servers::{Servers, founding, join, join_with};
-use crate::postgres_fixture::Postgres;
+use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
 
 /// The record in this process's memory.
 struct Memory {
@@ -90,19 +90,35 @@ impl Fixture for Redis {
     }
 }
 
-/// The record on PostgreSQL, and a copy on Redis.
-struct OnPostgres {
-    home: Postgres,
+/// A server that stores documents.
+trait Member: shard::Fixture {
+    fn options(&self) -> ServerOptions;
+}
+
+impl Member for Postgres {
+    fn options(&self) -> ServerOptions {
+        self.options.clone().into()
+    }
+}
+
+impl Member for Maria {
+    fn options(&self) -> ServerOptions {
+        self.options.clone().into()
+    }
+}
+
+/// The record on a server that stores documents, and a copy on Redis.
+struct OnDocs<H> {
+    home: H,
     servers: Servers,
     founded: Arc<Topology>,
 }
 
-impl OnPostgres {
-    async fn new() -> Self {
-        let (home, servers) = (Postgres::bare().await, Servers::spawn(1).await);
-        let at = ServerAddress::Postgres(home.options.address.clone());
+impl<H: Member> OnDocs<H> {
+    async fn new(home: H) -> Self {
+        let servers = Servers::spawn(1).await;
         let founding = Founding {
-            home: Some(at),
+            home: Some(home.options().address().parse().unwrap()),
             ..founding()
         };
         let joined = join_with(seeds(&home, &servers), founding).await;
@@ -114,16 +130,13 @@ impl OnPostgres {
     }
 }
 
-fn seeds(home: &Postgres, servers: &Servers) -> Vec<ServerOptions> {
+fn seeds(home: &impl Member, servers: &Servers) -> Vec<ServerOptions> {
     let others = servers.seeds().into_iter().map(ServerOptions::from);
-    [home.options.clone().into()]
-        .into_iter()
-        .chain(others)
-        .collect()
+    [home.options()].into_iter().chain(others).collect()
 }
 
 #[async_trait]
-impl Fixture for OnPostgres {
+impl<H: Member> Fixture for OnDocs<H> {
     fn founded(&self) -> Arc<Topology> {
         self.founded.clone()
     }
@@ -135,9 +148,8 @@ impl Fixture for OnPostgres {
 }
 
 /// Its life ends: the record may be an old one, and is put in force again behind a fence.
-#[tokio::test]
-async fn a_record_on_postgresql_outlasts_the_life_of_its_server() {
-    let stage = OnPostgres::new().await;
+async fn a_record_outlasts_the_life_of_its_server(home: impl Member) {
+    let stage = OnDocs::new(home).await;
     let store = stage.open().await;
     stage.home.restart().await;
     let recovered = store.load().await.unwrap();
@@ -156,10 +168,9 @@ async fn a_record_on_postgresql_outlasts_the_life_of_its_server() {
     );
 }
 
-/// The copies on PostgreSQL serve when a home on Redis comes back without its record.
-#[tokio::test]
-async fn a_copy_on_postgresql_restores_the_record_of_a_home_on_redis() {
-    let (member, mut servers) = (Postgres::bare().await, Servers::spawn(1).await);
+/// The copies on another member serve when a home on Redis comes back without its record.
+async fn a_copy_restores_the_record_of_a_home_on_redis(member: impl Member) {
+    let mut servers = Servers::spawn(1).await;
     let home = servers.seeds().remove(0).address.into();
     let founding = Founding {
         home: Some(home),
@@ -175,12 +186,34 @@ async fn a_copy_on_postgresql_restores_the_record_of_a_home_on_redis() {
     assert!(recovered.incarnation > next.incarnation && recovered.version > next.version);
 }
 
+macro_rules! on_docs {
+    ($home:expr) => {
+        ringfence_conformance::topology_conformance!(async {
+            super::OnDocs::new($home.await).await
+        });
+
+        #[tokio::test]
+        async fn a_record_outlasts_the_life_of_its_server() {
+            super::a_record_outlasts_the_life_of_its_server($home.await).await;
+        }
+
+        #[tokio::test]
+        async fn a_copy_restores_the_record_of_a_home_on_redis() {
+            super::a_copy_restores_the_record_of_a_home_on_redis($home.await).await;
+        }
+    };
+}
+
+mod mariadb {
+    on_docs!(crate::mariadb_fixture::Maria::bare());
+}
+
 mod memory {
     ringfence_conformance::topology_conformance!(super::Memory::new());
 }
 
 mod postgres {
-    ringfence_conformance::topology_conformance!(super::OnPostgres::new());
+    on_docs!(crate::postgres_fixture::Postgres::bare());
 }
 
 mod redis {

@@ -148,7 +148,7 @@ impl Config {
             file.line(
                 "url",
                 quoted(shown),
-                "redis:// or rediss://; redis+sentinel:// with the name of a primary; or postgres://, a server that keeps locks and no counters.",
+                "redis:// or rediss://; redis+sentinel:// with the name of a primary; or postgres:// or mysql://, servers that keep locks and no counters.",
             );
         }
         if let Some(tls) = tls {

@@ -12,7 +12,8 @@ use ringfence_coordinator::{
     shard::{
         ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, Name, Session, Store, TokenChange, Write,
+            Commit, Committed, Document, Draw, Expected, Name, Session, Store, TokenChange,
+            WATCHERS, Write,
         },
     },
 };
@@ -55,6 +56,7 @@ macro_rules! store_conformance {
             a_draw_beyond_the_last_counter_takes_nothing,
             a_commit_raises_the_last_token_and_lowers_it_only_if_told,
             messages_arrive_in_order_and_equal_ones_too,
+            messages_to_watchers_arrive_at_each_of_them,
             a_page_has_the_locks_that_say_something,
         );
     };
@@ -303,6 +305,28 @@ pub async fn messages_arrive_in_order_and_equal_ones_too(fixture: &dyn Fixture) 
     for expected in ["a b", "a b", "c", "last"] {
         let message = timeout(SOON, inbox.next()).await.expect("it comes");
         assert_eq!(message.expect("it is there"), expected);
+    }
+}
+
+/// Those to one client go to its one listener.
+pub async fn messages_to_watchers_arrive_at_each_of_them(fixture: &dyn Fixture) {
+    let store = fixture.store();
+    let mut session = open(fixture).await;
+    let announcing = |version, text: &str| Commit {
+        messages: vec![(WATCHERS, text.to_owned())],
+        ..writing(version, &[])
+    };
+    done(&mut *session, &announcing(1, "before")).await;
+    let mut watchers = Vec::new();
+    for _ in 0..3 {
+        watchers.push(store.listen(WATCHERS).await.expect("answer"));
+    }
+    for (version, text) in [(2, "one"), (3, "two")] {
+        done(&mut *session, &announcing(version, text)).await;
+        for watcher in &mut watchers {
+            let message = timeout(SOON, watcher.next()).await.expect("it comes");
+            assert_eq!(message.expect("it is there"), text);
+        }
     }
 }
 

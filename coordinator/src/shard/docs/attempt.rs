@@ -6,11 +6,14 @@ use tokio::time::sleep;
 
 use super::{
     locks::Locks,
-    store::{COMMIT_WITHIN, Commit, Committed, Draw, Expected, Name, Session, TokenChange, Write},
+    store::{
+        COMMIT_WITHIN, Commit, Committed, Draw, Expected, Name, Session, TokenChange, WATCHERS,
+        Write,
+    },
     view::View,
 };
 use crate::{
-    ids::{ClientId, Token},
+    ids::Token,
     name::LockKey,
     random::Random,
     shard::{
@@ -24,9 +27,6 @@ pub(super) const ATTEMPTS: u32 = 64;
 
 /// The pause between two attempts is a random part of this.
 const PAUSE: Duration = Duration::from_millis(8);
-
-/// The client that is told of a new topology record: all that watch it. Other clients have random numbers of 128 bits.
-pub(super) const WATCHERS: ClientId = ClientId(0);
 
 /// A session, and the documents of the whole shard as it read them.
 #[derive(Debug)]

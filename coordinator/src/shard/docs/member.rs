@@ -6,8 +6,8 @@ use ringfence_ring::Slot;
 
 use super::{
     DocsShard,
-    attempt::{Desk, WATCHERS},
-    store::{Inbox, Name},
+    attempt::Desk,
+    store::{Inbox, Name, WATCHERS},
     view::Affiliation,
 };
 use crate::{

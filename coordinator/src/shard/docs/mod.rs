@@ -22,6 +22,8 @@ mod locks;
 mod member;
 mod migration;
 mod shard;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod sql;
 mod store;
 mod subscription;
 mod view;
@@ -30,5 +32,5 @@ pub(crate) use member::{DocsMember, MemberView};
 pub use shard::DocsShard;
 pub use store::{
     COMMIT_WITHIN, Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Inbox, Name,
-    Page, Session, Store, TokenChange, Write,
+    Page, Session, Store, TokenChange, WATCHERS, Write,
 };

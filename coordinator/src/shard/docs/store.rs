@@ -18,6 +18,10 @@ pub const COMMIT_WITHIN: Duration = Duration::from_secs(5);
 /// takes a later document for the one that was read, or finds nothing where there was something meanwhile.
 pub const FORGET_AFTER: Duration = Duration::from_secs(60);
 
+/// The client whose messages go to all that listen for it: they tell of a new topology record. Other clients have random
+/// numbers of 128 bits, and one listener.
+pub const WATCHERS: ClientId = ClientId(0);
+
 /// A server that keeps the documents of one shard.
 ///
 /// # Contract

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use tokio_postgres::{Config, config::Host};
 
-use crate::shard::server::is_postgres;
+use crate::shard::server::Kind;
 
 /// The address of a server: `postgres://user:password@host:port/database`. Shown without user and password.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl FromStr for PostgresAddress {
     type Err = PostgresAddressError;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
-        if !is_postgres(url) {
+        if Kind::of(url) != Kind::Postgres {
             return Err(PostgresAddressError("it begins otherwise".into()));
         }
         let config = url.parse::<Config>();

@@ -17,13 +17,10 @@ use crate::{
         ConnectionId, ShardError,
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session, TokenChange,
-            Write,
+            sql::{SWEEP_AFTER, committed, made, version},
         },
     },
 };
-
-/// New documents after which a connection looks for old ones to delete.
-const SWEEP_AFTER: usize = 128;
 
 /// A connection for reads and commits.
 pub(super) struct PostgresSession {
@@ -106,27 +103,11 @@ impl PostgresSession {
 
     /// Reads the answer to `commit`.
     fn committed(&mut self, commit: &Commit, row: &Row) -> Result<Committed, ShardError> {
-        let Commit { checks, writes, .. } = commit;
-        match row.get::<_, i32>(0) {
-            0 => {
-                let is_new = |write: &&Write| write.expected == Expected::Absent;
-                self.made += writes.iter().filter(is_new).count();
-                Ok(Committed::Done)
-            }
-            1 => {
-                let names: Option<Vec<Vec<u8>>> = row.get(1);
-                let names = names.unwrap_or_default();
-                let all = checks.iter().map(|(name, _)| name);
-                let all = all.chain(writes.iter().map(|write| &write.name));
-                let stale = all.filter(|name| names.contains(&name.to_bytes()));
-                let stale = stale.cloned().collect();
-                Ok(Committed::Refused { stale })
-            }
-            2 => Err(ShardError::Unarmed),
-            _ => Err(ShardError::NoReply {
-                reason: "another connection has ended this one".into(),
-            }),
-        }
+        let stale: Option<Vec<Vec<u8>>> = row.get(1);
+        let stale = stale.unwrap_or_default();
+        let committed = committed(row.get(0), commit, |name| stale.contains(&name.to_bytes()))?;
+        self.made += made(&committed, commit);
+        Ok(committed)
     }
 
     async fn sweep(&mut self) -> Result<(), ShardError> {
@@ -315,14 +296,6 @@ impl<'a> Columns<'a> {
             contents: writes.clone().map(|write| &*write.content).collect(),
             ends: writes.map(|write| write.ends_ms.map(end)).collect(),
         }
-    }
-}
-
-/// The version that a document must have; `None` if there must be none. Only of expectations that are not any.
-fn version(expected: Expected) -> Option<i64> {
-    match expected {
-        Expected::Version(version) => Some(version as i64),
-        Expected::Any | Expected::Absent => None,
     }
 }
 

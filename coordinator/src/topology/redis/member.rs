@@ -85,8 +85,8 @@ pub(super) fn member(options: ServerOptions, random: &Arc<Random>) -> Arc<dyn Me
     match (options.docs(random), options) {
         (Some(docs), options) => Arc::new(OnDocs::new(docs, options)),
         (None, ServerOptions::Redis(options)) => Arc::new(OnRedis::new(options)),
-        #[cfg(feature = "postgres")]
-        (None, ServerOptions::Postgres(_)) => unreachable!("it stores documents"),
+        #[cfg(any(feature = "mysql", feature = "postgres"))]
+        (None, _) => unreachable!("all others store documents"),
     }
 }
 

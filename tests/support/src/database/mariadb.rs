@@ -7,13 +7,15 @@ use nix::sys::signal::Signal;
 use ringfence_coordinator::spawn::Process;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::Home;
+use super::{Home, free_port};
 
 /// A server that lives as long as this value, and as this process.
 pub struct MariaDb {
     // Ended before its directory goes.
-    _process: Process,
+    process: Option<Process>,
     home: Home,
+    port: u16,
+    settings: Vec<String>,
 }
 
 impl MariaDb {
@@ -31,18 +33,41 @@ impl MariaDb {
         install.arg(&data);
         home.prepare(install).await;
 
-        let mut server = home.command("mariadbd", Signal::SIGKILL);
-        server.args(["--no-defaults", &data, "--skip-networking"]);
-        server.arg(format!("--socket={}", socket(&home)));
-        for (name, value) in settings {
-            server.arg(format!("--{name}={value}"));
-        }
-        let address = address(&home);
-        let answers = async || connect(&address).await.is_ok();
-        Self {
-            _process: home.start(server, Signal::SIGKILL, answers).await,
+        let settings = settings.iter();
+        let mut server = Self {
+            process: None,
             home,
-        }
+            port: free_port(),
+            settings: settings
+                .map(|(name, value)| format!("--{name}={value}"))
+                .collect(),
+        };
+        server.start().await;
+        server
+    }
+
+    async fn start(&mut self) {
+        let Self { home, port, .. } = &*self;
+        let mut server = home.command("mariadbd", Signal::SIGKILL);
+        server.args(["--no-defaults", "--bind-address=127.0.0.1"]);
+        server.arg(format!("--datadir={}", home.path("data").display()));
+        server.arg(format!("--port={port}"));
+        server.arg(format!("--socket={}", socket(home)));
+        server.args(&self.settings);
+        let address = self.address();
+        let answers = async || connect(&address).await.is_ok();
+        self.process = Some(home.start(server, Signal::SIGKILL, answers).await);
+    }
+
+    /// Kills the server, and starts it again: same port, same directory, same settings.
+    pub async fn crash_and_restart(&mut self) {
+        drop(self.process.take());
+        self.start().await;
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its address, for [`connect`]: database `test`, user `root`.

@@ -1,7 +1,7 @@
 //! Databases of one's own, as durable as they are by default: each commit is on disk before it is
 //! answered.
 //!
-//! They listen on a socket in their own directory, so no port is taken twice, and end with the
+//! They listen on a socket in their own directory, and on a port of 127.0.0.1, and end with the
 //! value that stands for them, or with this process. Neither runs as root: where this process does,
 //! they run as nobody.
 
@@ -104,4 +104,10 @@ impl Home {
         }
         process
     }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
 }

@@ -11,7 +11,7 @@ use ringfence_coordinator::spawn::Process;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error, NoTls};
 
-use super::Home;
+use super::{Home, free_port};
 
 /// Where Debian keeps it: a folder a version, none of them on PATH.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -99,12 +99,6 @@ impl PostgreSql {
     pub async fn connect(&self) -> Connection {
         connect(&self.address()).await.unwrap()
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// The newest version's programs; none: those on PATH.

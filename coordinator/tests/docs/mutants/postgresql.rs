@@ -1,30 +1,12 @@
-//! Each line of the schema that keeps a promise of a store, left out: a property of the suite fails then.
+//! Lines of the schema on PostgreSQL.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::{FutureExt as _, future::LocalBoxFuture};
 use ringfence_conformance::store;
 use ringfence_coordinator::shard::postgres::Tables;
 
-use super::held_up;
-use crate::postgres_fixture::Postgres;
+use super::{Mutant, assert_needed, property};
+use crate::{docs::held_up, postgres_fixture::Postgres};
 
-type Property = for<'a> fn(&'a Postgres) -> LocalBoxFuture<'a, ()>;
-
-/// A property by its path, as a value.
-macro_rules! property {
-    ($path:path) => {
-        (stringify!($path), |fixture| Box::pin($path(fixture)))
-    };
-}
-
-/// A line, what takes its place, and the property that fails then.
-type Mutant = (&'static str, &'static str, (&'static str, Property));
-
-/// How often a property of requests at the same time is tried.
-const ATTEMPTS: u32 = 20;
-
-const MUTANTS: [Mutant; 17] = [
+const MUTANTS: [Mutant<Postgres>; 17] = [
     (
         "IF {schema}.present_life() IS DISTINCT FROM its_life THEN",
         "IF false THEN",
@@ -114,24 +96,6 @@ const MUTANTS: [Mutant; 17] = [
 
 #[tokio::test]
 async fn each_line_of_the_schema_is_needed() {
-    for (line, instead, (name, property)) in MUTANTS {
-        let whole = Postgres::bare().await;
-        property(&whole).await;
-        assert!(
-            fails(line, instead, property).await,
-            "{name} holds without: {line}"
-        );
-    }
-}
-
-/// Whether the property fails. Some need two requests in the same moment.
-async fn fails(line: &str, instead: &str, property: Property) -> bool {
-    for _ in 0..ATTEMPTS {
-        let mutant = Postgres::mutant(line, instead, Tables::Logged).await;
-        let outcome = AssertUnwindSafe(property(&mutant)).catch_unwind().await;
-        if outcome.is_err() {
-            return true;
-        }
-    }
-    false
+    let mutant = async |line, instead| Postgres::mutant(line, instead, Tables::Logged).await;
+    assert_needed(&MUTANTS, Postgres::bare, mutant).await;
 }

@@ -1,0 +1,284 @@
+//! A connection for reads and commits.
+
+use std::future::pending;
+
+use async_trait::async_trait;
+use mysql_async::{Row, Value};
+use serde::Serialize;
+
+use super::{MysqlOptions, wire::Wire};
+use crate::{
+    ids::{Life, Token},
+    name::LockKey,
+    shard::{
+        ConnectionId, ShardError,
+        docs::{
+            Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session, TokenChange,
+            sql::{SWEEP_AFTER, committed, made, version},
+        },
+    },
+};
+
+/// A connection for reads and commits.
+#[derive(Debug)]
+pub(super) struct MysqlSession {
+    wire: Wire,
+    life: Life,
+    id: ConnectionId,
+    is_durable: bool,
+    /// Documents that this connection made since its last sweep.
+    made: usize,
+    /// Where that sweep stopped.
+    swept: Vec<u8>,
+}
+
+impl MysqlSession {
+    /// Connects, ends `former`, and begins the life if there is none.
+    pub(super) async fn open(
+        options: &MysqlOptions,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Self, ShardError> {
+        let mut wire = Wire::connect(options).await?;
+        let (life, id, is_durable) = wire.open(former).await?;
+        Ok(Self {
+            wire,
+            life,
+            id,
+            is_durable,
+            made: 0,
+            swept: Vec::new(),
+        })
+    }
+
+    fn life_argument(&self) -> Value {
+        self.life.as_str().into()
+    }
+
+    async fn sweep(&mut self) -> Result<(), ShardError> {
+        let after = vec![self.swept.clone().into()];
+        let (_, row) = self.wire.call("sweep", after).await?;
+        let (until,): (Option<Vec<u8>>,) = self.wire.read("sweep", row)?;
+        (self.swept, self.made) = (until.unwrap_or_default(), 0);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Session for MysqlSession {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    fn is_durable(&self) -> bool {
+        self.is_durable
+    }
+
+    /// Only a request shows it.
+    async fn ended(&mut self) {
+        pending().await
+    }
+
+    async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
+        let names: Vec<String> = names.iter().map(hex).collect();
+        let arguments = vec![
+            self.life_argument(),
+            list(&names),
+            draw.and_then(|draw| version(draw.head)).into(),
+            draw.map_or(0, |draw| draw.after.as_i64()).into(),
+            draw.map_or(0, |draw| draw.more).into(),
+            draw.map_or(0, |draw| draw.whole).into(),
+        ];
+        let (rows, last) = self.wire.call("read", arguments).await?;
+        let (is_alive, now_ms, last, drawn, head_is_stale): (bool, u64, u64, u64, bool) =
+            self.wire.read("read", last)?;
+        alive(is_alive)?;
+        let document = |row: Row| -> Result<Option<Document>, ShardError> {
+            let (version, content): (Option<u64>, Option<String>) = self.wire.read("read", row)?;
+            let both = version.zip(content);
+            Ok(both.map(|(version, content)| Document { version, content }))
+        };
+        Ok(Found {
+            now_ms,
+            last: Token::from_number(last),
+            drawn,
+            head_is_stale,
+            documents: rows.into_iter().map(document).collect::<Result<_, _>>()?,
+        })
+    }
+
+    async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
+        let after = match after {
+            Some(key) => Name::Lock(key.clone()).to_bytes(),
+            None => Name::LOCK.to_vec(),
+        };
+        let arguments = vec![
+            self.life_argument(),
+            after.into(),
+            (limit as u64 + 1).into(),
+        ];
+        let (rows, last) = self.wire.call("page", arguments).await?;
+        let (is_alive, now_ms): (bool, u64) = self.wire.read("page", last)?;
+        alive(is_alive)?;
+        let more = rows.len() > limit;
+        let mut documents = Vec::new();
+        for row in rows.into_iter().take(limit) {
+            let (name, version, content): (Vec<u8>, u64, String) = self.wire.read("page", row)?;
+            let document = Document { version, content };
+            documents.extend(Name::lock(&name).map(|key| (key, document)));
+        }
+        Ok(Page {
+            now_ms,
+            documents,
+            more,
+        })
+    }
+
+    async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
+        if self.made >= SWEEP_AFTER {
+            self.sweep().await?;
+        }
+        let (at_least, exactly) = match commit.tokens {
+            TokenChange::None => (None, None),
+            TokenChange::AtLeast(last) => (Some(last.as_i64()), None),
+            TokenChange::Exactly(last) => (None, Some(last.as_i64())),
+        };
+        let Lists {
+            locked,
+            expected,
+            written,
+            contents,
+            messages,
+        } = Lists::of(commit);
+        let arguments = vec![
+            self.life_argument(),
+            self.id.0.into(),
+            i64::try_from(commit.not_after_ms)
+                .unwrap_or(i64::MAX)
+                .into(),
+            commit.version.into(),
+            at_least.into(),
+            exactly.into(),
+            commit.writes_head().into(),
+            list(&locked),
+            list(&expected),
+            list(&written),
+            contents.into(),
+            list(&messages),
+        ];
+        let (_, row) = self.wire.call("commit", arguments).await?;
+        let (outcome, stale): (i32, Option<String>) = self.wire.read("commit", row)?;
+        let stale: Vec<String> = stale
+            .and_then(|stale| serde_json::from_str(&stale).ok())
+            .unwrap_or_default();
+        let committed = committed(outcome, commit, |name| stale.contains(&hex(name)))?;
+        self.made += made(&committed, commit);
+        Ok(committed)
+    }
+}
+
+/// What procedures read as JSON.
+fn list(values: &impl Serialize) -> Value {
+    let text = serde_json::to_string(values);
+    text.expect("texts and numbers").into()
+}
+
+/// A commit's documents, and its messages.
+struct Lists<'a> {
+    /// All, in the order of their names, but the head: it has a lock of its own.
+    locked: Vec<String>,
+    expected: Vec<Its>,
+    written: Vec<Written>,
+    /// The contents of all that are written, one after the other.
+    contents: String,
+    messages: Vec<Message<'a>>,
+}
+
+/// A document, and the version that it must have.
+#[derive(Serialize)]
+struct Its {
+    n: String,
+    v: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Written {
+    #[serde(flatten)]
+    its: Its,
+    any: bool,
+    /// Where its content begins, from 1, and how long that is, in characters.
+    at: usize,
+    len: usize,
+    e: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    to: String,
+    text: &'a str,
+}
+
+impl<'a> Lists<'a> {
+    fn of(commit: &'a Commit) -> Self {
+        let its = |name: &Name, expected| Its {
+            n: hex(name),
+            v: version(expected),
+        };
+        let writes = commit.writes.iter();
+        let replaced = writes.clone().map(|write| (&write.name, write.expected));
+        let checked = commit.checks.iter().map(|(name, its)| (name, *its));
+        let all: Vec<_> = checked.chain(replaced).collect();
+        let locked = all.iter().filter(|(name, _)| **name != Name::Head);
+        let mut locked: Vec<String> = locked.map(|(name, _)| hex(name)).collect();
+        locked.sort_unstable();
+        let expected = all
+            .iter()
+            .filter(|(_, expected)| *expected != Expected::Any);
+        let (mut contents, mut at) = (String::new(), 1);
+        let written = writes.map(|write| {
+            contents.push_str(&write.content);
+            let len = write.content.chars().count();
+            at += len;
+            Written {
+                its: its(&write.name, write.expected),
+                any: write.expected == Expected::Any,
+                at: at - len,
+                len,
+                e: write.ends_ms,
+            }
+        });
+        let messages = commit.messages.iter();
+        let messages = messages.map(|(to, text)| Message {
+            to: to.to_string(),
+            text,
+        });
+        Self {
+            locked,
+            expected: expected
+                .map(|(name, expected)| its(name, *expected))
+                .collect(),
+            written: written.collect(),
+            contents,
+            messages: messages.collect(),
+        }
+    }
+}
+
+/// A name as JSON can have it.
+fn hex(name: &Name) -> String {
+    let digits = name
+        .to_bytes()
+        .into_iter()
+        .map(|byte| format!("{byte:02X}"));
+    digits.collect()
+}
+
+fn alive(is_alive: bool) -> Result<(), ShardError> {
+    match is_alive {
+        true => Ok(()),
+        false => Err(ShardError::Unarmed),
+    }
+}
