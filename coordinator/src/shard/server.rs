@@ -269,10 +269,10 @@ impl ServerOptions {
 
     /// The shard on that server. Connects to nothing yet. `random` is this process's own.
     pub fn shard(&self, random: &Arc<Random>) -> Arc<dyn Shard> {
-        match self {
-            Self::Redis(options) => Arc::new(RedisShard::new(options.clone())),
+        match (self, self.docs(random)) {
+            (Self::Redis(options), _) => Arc::new(RedisShard::new(options.clone())),
             #[cfg(any(feature = "mysql", feature = "postgres"))]
-            _ => Arc::new(self.docs(random).expect("all others store documents")),
+            (_, docs) => Arc::new(docs.expect("all others store documents")),
         }
     }
 
