@@ -80,4 +80,4 @@ pub use seeds::{OneUrl, RedisUrls, UrlList};
 pub use segmented::{SegmentedLock, SegmentedLockBuilder};
 #[cfg(feature = "service")]
 pub use service::Coordinators;
-pub use shares::{RwLock, Semaphore};
+pub use shares::{Preference, RwLock, Semaphore};

@@ -22,6 +22,7 @@ pub struct Lock {
     engine: Engine,
     key: Key,
     mode: LockMode,
+    preferred: bool,
     hold_for: Option<Duration>,
     terms: Terms,
 }
@@ -33,9 +34,16 @@ impl Lock {
             engine: engine.clone(),
             key,
             mode,
+            preferred: false,
             hold_for: None,
             terms: Terms::default(),
         }
+    }
+
+    /// Goes before waiters that are not preferred, or not.
+    pub(crate) fn preferred(mut self, preferred: bool) -> Self {
+        self.preferred = preferred;
+        self
     }
 
     /// Uses `namespace` instead of `default`. An invalid name is reported by the acquisition.
@@ -171,6 +179,7 @@ impl Lock {
         let namespace = self.terms.namespace()?;
         let ask = Acquire {
             hold_for: self.hold_for,
+            preferred: self.preferred,
             ..self.terms.acquire(namespace, self.key.as_bytes(), wait)
         };
         self.engine.acquire_share(ask, self.mode).await

@@ -23,13 +23,24 @@ pub struct Semaphore {
 /// Many readers, or one writer. Made by [`Client::rw_lock`](crate::Client::rw_lock).
 ///
 /// Waiters are served first come, first served: a reader does not go before a writer that waits, so writers do not
-/// starve. Readers of one process with equal terms have one lease together, until it learns that another process waits: within
+/// starve. [`prefer`](Self::prefer) changes that. Readers of one process with equal terms have one lease together, until it learns that another process waits: within
 /// the time of a message. A writer's token is greater than the tokens of all earlier readers and writers.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for until one side is acquired"]
 pub struct RwLock {
     engine: Engine,
     key: Key,
+    prefers: Option<Preference>,
+}
+
+/// A side of a read-write lock whose requests go before other waiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// Readers come in while readers hold the lock, though a writer waits, and go before it when a writer releases the lock. As
+    /// long as readers keep coming, no writer gets the lock.
+    Readers,
+    /// A writer goes before readers that wait. As long as writers keep coming, no reader gets the lock.
+    Writers,
 }
 
 impl Semaphore {
@@ -57,17 +68,36 @@ impl Semaphore {
 
 impl RwLock {
     pub(crate) fn new(engine: &Engine, key: Key) -> Self {
-        let engine = engine.clone();
-        Self { engine, key }
+        Self {
+            engine: engine.clone(),
+            key,
+            prefers: None,
+        }
+    }
+
+    /// Lets the requests of one side go before all waiters that are not preferred, instead of behind them. Preferred requests are
+    /// served first come, first served among themselves.
+    ///
+    /// This holds for each request that is made by this handle, and no shard stores it. Let all users of a key prefer the
+    /// same side. If one process prefers readers and another one writers, its readers and the other's writers are served in
+    /// the order in which they come, and all others wait behind them.
+    pub fn prefer(mut self, side: Preference) -> Self {
+        self.prefers = Some(side);
+        self
     }
 
     /// The side of the readers, who hold the lock together.
     pub fn read(&self) -> Lock {
-        Lock::new(&self.engine, self.key.clone(), LockMode::Read)
+        self.side(LockMode::Read, Preference::Readers)
     }
 
     /// The side of the writers, who hold it alone. [`Guard::downgrade`](crate::Guard::downgrade) makes a writer a reader.
     pub fn write(&self) -> Lock {
-        Lock::new(&self.engine, self.key.clone(), LockMode::Write)
+        self.side(LockMode::Write, Preference::Writers)
+    }
+
+    fn side(&self, mode: LockMode, side: Preference) -> Lock {
+        let lock = Lock::new(&self.engine, self.key.clone(), mode);
+        lock.preferred(self.prefers == Some(side))
     }
 }

@@ -41,6 +41,7 @@ impl Terms {
             lease: self.lease,
             hold_for: None,
             wait,
+            preferred: false,
             owner: self.owner.as_ref(),
             label: self.label.clone(),
             observer: self.observer.as_ref(),

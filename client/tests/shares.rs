@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ringfence_client::{
-    AcquireError, Client, Guard, Lock, LockKind, MultiLockError, NewShard, Owner, ReleaseAnswer,
-    Reshape, TokioClock, blocking,
+    AcquireError, Client, Guard, Lock, LockKind, MultiLockError, NewShard, Owner, Preference,
+    ReleaseAnswer, Reshape, TokioClock, blocking,
 };
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Servers, eventually};
@@ -184,6 +184,47 @@ async fn readers_that_find_a_writer_waiting_come_behind_it(one: &Client, other: 
     }
 }
 
+/// Those of its own process, and those of another one; other readers wait.
+async fn preferred_readers_go_before_a_writer_that_waits(one: &Client, other: &Client) {
+    let table = |client: &Client| client.rw_lock("readers first").prefer(Preference::Readers);
+    let first = table(one).read().acquire().await.unwrap();
+    let write = table(other).write();
+    let (writer, ()) = tokio::join!(write.acquire(), async {
+        waiting(one, "readers first", 1).await;
+        comes_no_more(&one.rw_lock("readers first").read()).await;
+        let mut readers = vec![first];
+        for client in [one, one, other] {
+            readers.push(table(client).read().try_acquire().await.unwrap());
+        }
+        for reader in readers {
+            assert_eq!(reader.release().await, ReleaseAnswer::Held);
+        }
+    });
+    writer.unwrap().release().await;
+}
+
+/// A writer that comes last is the next.
+async fn a_preferred_writer_goes_before_readers_that_wait(one: &Client, other: &Client) {
+    let table = |client: &Client| client.rw_lock("writers first").prefer(Preference::Writers);
+    let first = table(one).write().acquire().await.unwrap();
+    let (read, write) = (table(other).read(), table(one).write());
+    let read = async {
+        let reader = read.acquire().await.unwrap();
+        (reader.token(), reader.release().await).0
+    };
+    let write = async {
+        waiting(one, "writers first", 1).await;
+        let writer = write.acquire().await.unwrap();
+        (writer.token(), writer.release().await).0
+    };
+    let release = async {
+        waiting(one, "writers first", 2).await;
+        first.release().await;
+    };
+    let (read, written, ()) = tokio::join!(read, write, release);
+    assert!(written < read);
+}
+
 /// The first that asks is refused: a process needs no message to learn of its own writers.
 #[tokio::test(start_paused = true)]
 async fn no_reader_comes_while_a_writer_of_the_same_process_waits() {
@@ -348,6 +389,8 @@ async fn all(one: &Client, other: &Client) {
     readers_share_and_a_writer_is_alone(one, other).await;
     readers_of_a_process_have_one_lease_together(one, other).await;
     readers_that_find_a_writer_waiting_come_behind_it(one, other).await;
+    preferred_readers_go_before_a_writer_that_waits(one, other).await;
+    a_preferred_writer_goes_before_readers_that_wait(one, other).await;
     an_owner_enters_the_side_that_it_has(one, other).await;
     the_number_of_permits_is_changed_while_they_are_held(one, other).await;
     a_writer_becomes_a_reader(one, other).await;

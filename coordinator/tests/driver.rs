@@ -77,6 +77,7 @@ fn acquire(nonce: Nonce) -> Op {
         label: Label::new("driver"),
         lease: LEASE_MAX,
         mode: LockMode::Exclusive,
+        preferred: false,
         tokens: 1,
         ticket: None,
         proof: None,

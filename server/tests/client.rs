@@ -11,7 +11,8 @@ use std::{
 
 use parking_lot::Mutex;
 use ringfence_client::{
-    AcquireError, Builder, Client, Coordinators, Danger, MultiLockError, ReleaseAnswer, Waiting,
+    AcquireError, Builder, Client, Coordinators, Danger, MultiLockError, Preference, ReleaseAnswer,
+    Waiting,
 };
 use ringfence_server::{Config, Roles};
 use ringfence_test_support::eventually;
@@ -98,6 +99,7 @@ on_both![
     a_lock_taken_by_force_is_lost,
     a_fixed_hold_ends,
     readers_share_and_a_writer_becomes_one,
+    preferred_readers_go_before_a_writer_that_waits,
     permits_are_shared_by_processes,
     several_keys_are_held_together_or_not_at_all,
     bad_input_is_refused,
@@ -298,6 +300,25 @@ async fn readers_share_and_a_writer_becomes_one(Two { one, two, .. }: Two) {
     assert_eq!(reader.release().await, ReleaseAnswer::Held);
     let next = timeout(SOON, theirs.write().acquire()).await.unwrap();
     assert!(next.unwrap().token() > last);
+}
+
+async fn preferred_readers_go_before_a_writer_that_waits(Two { one, two, .. }: Two) {
+    let (ours, theirs) = (one.rw_lock("key"), two.rw_lock("key"));
+    let first = ours.read().acquire().await.unwrap();
+    let waits = theirs.write();
+    let writer = in_background(async move { waits.acquire().await.unwrap() });
+    eventually("no other reader goes before the writer", async || {
+        ours.read().try_acquire().await.is_err() && theirs.read().try_acquire().await.is_err()
+    })
+    .await;
+    for table in [ours, theirs] {
+        let read = table.prefer(Preference::Readers).read();
+        let reader = timeout(SOON, read.acquire()).await.unwrap().unwrap();
+        assert!(first.is_held());
+        reader.release().await;
+    }
+    first.release().await;
+    timeout(SOON, writer.join_all()).await.unwrap();
 }
 
 async fn permits_are_shared_by_processes(Two { one, two, .. }: Two) {

@@ -131,6 +131,10 @@ async fn terms_that_fit_no_lock_are_refused_and_reach_no_shard() {
         capacity,
         ..ask("key", 10_000, Some(0))
     };
+    let preferred = AcquireRequest {
+        preferred: true,
+        ..permits(1, 3, 10_000)
+    };
     let unknown = AcquireRequest {
         mode: 9,
         ..ask("key", 10_000, Some(0))
@@ -151,6 +155,12 @@ async fn terms_that_fit_no_lock_are_refused_and_reach_no_shard() {
         ),
         (mutex(1, 0), "permits", "1", "0 without LOCK_MODE_PERMITS"),
         (mutex(0, 7), "capacity", "7", "0 without LOCK_MODE_PERMITS"),
+        (
+            preferred,
+            "preferred",
+            "true",
+            "false without LOCK_MODE_READ and LOCK_MODE_WRITE",
+        ),
         (unknown, "mode", "9", "one of LockMode"),
     ];
     let refused = async || {

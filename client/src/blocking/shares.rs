@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Lock, reactor::Reactor};
+use crate::Preference;
 
 /// A number of permits: [`Semaphore`](crate::Semaphore).
 #[derive(Clone, Debug)]
@@ -43,6 +44,12 @@ impl RwLock {
     pub(super) fn new(lock: crate::RwLock, reactor: &Arc<Reactor>) -> Self {
         let reactor = reactor.clone();
         Self { lock, reactor }
+    }
+
+    /// Lets one side go before other waiters: [`RwLock::prefer`](crate::RwLock::prefer).
+    pub fn prefer(mut self, side: Preference) -> Self {
+        self.lock = self.lock.prefer(side);
+        self
     }
 
     /// The side of the readers, who hold the lock together.

@@ -20,6 +20,7 @@ pub(super) fn ask(ask: &Ask) -> v1::Ask {
             id,
             key,
             mode,
+            preferred,
             hold_for,
             queues,
         } => {
@@ -37,6 +38,7 @@ pub(super) fn ask(ask: &Ask) -> v1::Ask {
                 mode: mode.into(),
                 permits,
                 capacity,
+                preferred: *preferred,
             };
             (id, ask::Kind::Acquire(acquire))
         }

@@ -31,7 +31,7 @@ const (
 	// The whole key, which is a lock with one holder.
 	LockMode_LOCK_MODE_EXCLUSIVE LockMode = 1
 	// The key is a read-write lock: beside other readers. A reader does not go before a
-	// writer that waits.
+	// writer that waits, unless it is preferred.
 	LockMode_LOCK_MODE_READ LockMode = 2
 	// The key is a read-write lock: alone. The token is greater than those of all earlier
 	// readers and writers.
@@ -228,7 +228,11 @@ type AcquireRequest struct {
 	// The number of permits that there are: 1 to 1,073,741,824. Not stored: while callers use
 	// different numbers, each keeps to its own. Required with LOCK_MODE_PERMITS, not allowed
 	// without.
-	Capacity      uint32 `protobuf:"varint,9,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Capacity uint32 `protobuf:"varint,9,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	// Goes before waiters that are not preferred. Preferred ones are served in the order of
+	// arrival. With LOCK_MODE_READ or LOCK_MODE_WRITE only. Not stored: callers should prefer the
+	// same side of a key.
+	Preferred     bool `protobuf:"varint,10,opt,name=preferred,proto3" json:"preferred,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +328,13 @@ func (x *AcquireRequest) GetCapacity() uint32 {
 		return x.Capacity
 	}
 	return 0
+}
+
+func (x *AcquireRequest) GetPreferred() bool {
+	if x != nil {
+		return x.Preferred
+	}
+	return false
 }
 
 // A grant.
@@ -1144,7 +1155,7 @@ var File_ringfence_v1_lock_proto protoreflect.FileDescriptor
 
 const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xce\x02\n" +
+	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xec\x02\n" +
 	"\x0eAcquireRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12/\n" +
@@ -1154,7 +1165,9 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x05label\x18\x06 \x01(\tR\x05label\x12*\n" +
 	"\x04mode\x18\a \x01(\x0e2\x16.ringfence.v1.LockModeR\x04mode\x12\x18\n" +
 	"\apermits\x18\b \x01(\rR\apermits\x12\x1a\n" +
-	"\bcapacity\x18\t \x01(\rR\bcapacity\"w\n" +
+	"\bcapacity\x18\t \x01(\rR\bcapacity\x12\x1c\n" +
+	"\tpreferred\x18\n" +
+	" \x01(\bR\tpreferred\"w\n" +
 	"\x0fAcquireResponse\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x126\n" +

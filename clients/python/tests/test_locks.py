@@ -256,6 +256,20 @@ def test_readers_come_in_when_the_writer_becomes_one(client: Client, key: str) -
     assert caught.value.reason == "INVALID_INPUT" and next_writer.token > reader.token
 
 
+def test_preferred_readers_go_before_a_writer_that_waits(client: Client, key: str) -> None:
+    table = client.rw_lock(key, wait=20, prefer="readers")
+    writers = threading.Thread(target=lambda: table.write().acquire().release())
+    with table.read():
+        writers.start()
+        eventually(lambda: client.rw_lock(key).read().try_acquire() is None)
+        with table.read():
+            pass
+    writers.join(20)
+    assert not writers.is_alive()
+    with pytest.raises(ValueError, match="prefer is 'writer', must be"):
+        client.rw_lock(key, prefer="writer")  # type: ignore[arg-type]
+
+
 def test_a_writer_goes_on_at_another_coordinator_as_a_reader(
     serve: type[Coordinator], key: str
 ) -> None:

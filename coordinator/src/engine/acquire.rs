@@ -12,7 +12,7 @@ use crate::{
     limits::LEASE_MIN,
     metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
-    shard::{LockMode, ShardError},
+    shard::{LockKind, LockMode, ShardError},
 };
 
 /// How long to wait for a lock.
@@ -40,6 +40,9 @@ pub struct Acquire<'a> {
     pub hold_for: Option<Duration>,
     /// How long to wait.
     pub wait: Wait,
+    /// Goes before waiters that are not preferred: the side of a read-write lock that its users prefer. The preferred
+    /// ones are served first come, first served. Without effect for other kinds of locks.
+    pub preferred: bool,
     /// The owner, which may enter again.
     pub owner: Option<&'a Owner>,
     /// The holder's name shown to others; default: the engine's label.
@@ -109,6 +112,7 @@ impl Engine {
         let terms = Terms {
             label: ask.label.unwrap_or_else(|| self.0.label.clone()),
             mode,
+            preferred: ask.preferred && mode.kind() == LockKind::ReadWrite,
             share: 0,
             lease,
             hold_for: ask.hold_for,

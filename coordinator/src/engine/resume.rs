@@ -145,6 +145,7 @@ impl Engine {
         let terms = Terms {
             label: lease.label.clone(),
             mode: lease.mode,
+            preferred: false,
             // It is in no queue.
             share: self.0.queues.place_for(lease.mode),
             lease: lease.lease,

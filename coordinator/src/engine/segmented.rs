@@ -76,6 +76,7 @@ impl SubLocks {
             lease: self.terms.lease,
             hold_for: None,
             wait,
+            preferred: false,
             owner: None,
             label: self.terms.label.clone(),
             observer,

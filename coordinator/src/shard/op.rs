@@ -37,6 +37,8 @@ pub enum Op {
         lease: Duration,
         /// Exclusive, or the shares requested.
         mode: LockMode,
+        /// Goes before waiters that are not preferred. Only for a read-write lock.
+        preferred: bool,
         /// How many tokens to set aside for this nonce, at least 1: a process that hands the lock on
         /// among its own tasks gives each the next one.
         tokens: u32,

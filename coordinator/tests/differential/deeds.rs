@@ -227,6 +227,7 @@ impl Pair<'_> {
             Verb::Acquire {
                 label,
                 mode,
+                preferred,
                 lease,
                 tokens,
                 ticket,
@@ -237,11 +238,9 @@ impl Pair<'_> {
                 label: Label::new(label),
                 lease: *lease,
                 mode: *mode,
+                preferred: *preferred,
                 tokens: *tokens,
-                ticket: ticket.map(|(sent, claim)| Ticket {
-                    sent: Instant::from_nanos(sent),
-                    claim,
-                }),
+                ticket: ticket.map(ticket_of),
                 proof: proof.map(|(when, left)| Proof {
                     epoch: self.known(when),
                     left,
@@ -308,4 +307,11 @@ fn counters_agree(batch: &[Request], redis: u64, memory: u64) -> bool {
     let after = batch.rsplit(is_acquire).next().unwrap_or_default();
     let raises = |request: &Request| !matches!(request.op, Op::Release { .. } | Op::Remove { .. });
     redis == memory || (!after.is_empty() && (redis < memory || after.iter().any(raises)))
+}
+
+fn ticket_of((sent, claim): (u64, Duration)) -> Ticket {
+    Ticket {
+        sent: Instant::from_nanos(sent),
+        claim,
+    }
 }

@@ -8,7 +8,7 @@ use proptest::{
     prelude::*,
     sample::{select, subsequence},
 };
-use ringfence_coordinator::shard::{LockMode, Mode};
+use ringfence_coordinator::shard::{LockKind, LockMode, Mode};
 
 /// Keys in play. The slots of the first and of the last one move.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
@@ -103,6 +103,7 @@ pub(crate) enum Verb {
     Acquire {
         label: &'static str,
         mode: LockMode,
+        preferred: bool,
         lease: Duration,
         tokens: u32,
         /// `sent`, and the claim.
@@ -245,10 +246,16 @@ fn deeds(keys: &'static [usize], kinds: Kinds) -> impl Strategy<Value = Vec<Deed
 fn deed(key: impl Strategy<Value = usize>, kinds: Kinds) -> impl Strategy<Value = Deed> {
     (key, 0..NONCES, verb(), 0..24_u32).prop_map(move |(key, nonce, mut verb, choice)| {
         if kinds == Kinds::Shares
-            && let Verb::Acquire { mode, floor, .. } = &mut verb
+            && let Verb::Acquire {
+                mode,
+                preferred,
+                floor,
+                ..
+            } = &mut verb
         {
             // Only mutexes have replicas, and floors.
             (*mode, *floor) = (mode_of(key, nonce, choice), None);
+            *preferred = mode.kind() == LockKind::ReadWrite && choice.is_multiple_of(3);
         }
         if kinds == Kinds::Shares
             && let Verb::Renew { mode, .. } | Verb::Adopt { mode, .. } = &mut verb
@@ -289,7 +296,8 @@ fn verb() -> impl Strategy<Value = Verb> {
         6 => (label, lease(), TOKENS, ticket, proof, floor).prop_map(
             |(label, lease, tokens, ticket, proof, floor)| {
                 let mode = LockMode::Exclusive;
-                Verb::Acquire { label, mode, lease, tokens, ticket, proof, floor }
+                let preferred = false;
+                Verb::Acquire { label, mode, preferred, lease, tokens, ticket, proof, floor }
             },
         ),
         2 => (claim(), lease(), TOKENS, any::<bool>()).prop_map(|(claim, lease, tokens, install)| {

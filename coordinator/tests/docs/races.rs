@@ -237,6 +237,7 @@ pub(crate) fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
         label: Label::new("racer"),
         lease,
         mode: LockMode::Exclusive,
+        preferred: false,
         tokens: 2,
         ticket: waits.then_some(ticket),
         proof: None,

@@ -134,6 +134,7 @@ async fn a_record_that_is_left_at_the_lead_does_not_hold_the_lock() {
             label: Label::new("left"),
             lease: stage.record().constants.max_lease(),
             mode: LockMode::Exclusive,
+            preferred: false,
             tokens: 1,
             ticket: None,
             proof: None,

@@ -196,6 +196,7 @@ pub(crate) async fn acquire(engine: &Engine, key: &str) -> Guard {
         lease: None,
         hold_for: None,
         wait: Wait::Forever,
+        preferred: false,
         owner: None,
         label: None,
         observer: None,

@@ -56,6 +56,7 @@ async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
                 label: Label::new("test"),
                 lease: stage.record().constants.max_lease(),
                 mode: LockMode::Exclusive,
+                preferred: false,
                 tokens: 1,
                 ticket: None,
                 proof: None,

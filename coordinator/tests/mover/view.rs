@@ -110,6 +110,7 @@ impl Process {
             lease,
             hold_for: None,
             wait: Wait::No,
+            preferred: false,
             owner: None,
             label: None,
             observer: None,

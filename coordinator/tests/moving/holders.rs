@@ -146,6 +146,7 @@ async fn an_owner_that_acquired_twice_releases_twice() {
         lease: None,
         hold_for: None,
         wait: Wait::No,
+        preferred: false,
         owner: Some(&owner),
         label: None,
         observer: None,

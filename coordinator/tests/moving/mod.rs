@@ -176,6 +176,7 @@ impl Process {
             lease: None,
             hold_for: None,
             wait,
+            preferred: false,
             owner: None,
             label: None,
             observer: None,

@@ -153,6 +153,7 @@ fn a_try() -> Op {
         label: Label::default(),
         lease: LEASE_MIN,
         mode: LockMode::Exclusive,
+        preferred: false,
         tokens: 1,
         ticket: None,
         proof: None,

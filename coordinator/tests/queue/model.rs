@@ -154,6 +154,7 @@ impl Model {
             label,
             lease,
             mode: LockMode::Exclusive,
+            preferred: false,
             tokens,
             ticket,
             proof: _,

@@ -49,6 +49,7 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             label: Label::new(&nonce.sequence.to_string()),
             lease,
             mode: LockMode::Exclusive,
+            preferred: false,
             tokens,
             ticket,
             proof: None,

@@ -192,6 +192,7 @@ fn ask(key: &str, wait: Wait) -> Acquire<'_> {
         lease: None,
         hold_for: None,
         wait,
+        preferred: false,
         owner: None,
         label: None,
         observer: None,

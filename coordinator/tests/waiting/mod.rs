@@ -64,6 +64,7 @@ fn acquire(key: &LockKey, sequence: u64) -> Request {
         label: Label::new("waiting"),
         lease: LEASE_MAX,
         mode: LockMode::Exclusive,
+        preferred: false,
         tokens: 1,
         ticket: Some(ticket),
         proof: None,

@@ -18,7 +18,7 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{
-    Client, Guard, Holder, LeaseRef, Lock, LockMode, ReleaseAnswer, Replicas, Waiting,
+    Client, Guard, Holder, LeaseRef, Lock, LockMode, Preference, ReleaseAnswer, Replicas, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -224,10 +224,14 @@ pub(crate) async fn grant(
 /// The share of a key that is asked for.
 fn share(client: &Client, ask: &AcquireRequest) -> Result<Lock, Error> {
     let key = &*ask.key;
+    let table = |side| match ask.preferred {
+        true => client.rw_lock(key).prefer(side),
+        false => client.rw_lock(key),
+    };
     Ok(match mode::of(ask)? {
         LockMode::Exclusive => client.lock(key),
-        LockMode::Read => client.rw_lock(key).read(),
-        LockMode::Write => client.rw_lock(key).write(),
+        LockMode::Read => table(Preference::Readers).read(),
+        LockMode::Write => table(Preference::Writers).write(),
         LockMode::Permits { count, capacity } => client.semaphore(key, capacity).permits(count),
     })
 }

@@ -11,6 +11,10 @@ pub(super) fn of(ask: &AcquireRequest) -> Result<LockMode, Error> {
     let Ok(mode) = v1::LockMode::try_from(ask.mode) else {
         return Err(Error::invalid("mode", ask.mode, "one of LockMode"));
     };
+    if ask.preferred && !matches!(mode, v1::LockMode::Read | v1::LockMode::Write) {
+        let limit = "false without LOCK_MODE_READ and LOCK_MODE_WRITE";
+        return Err(Error::invalid("preferred", true, limit));
+    }
     if mode == v1::LockMode::Permits {
         return permits(ask.permits.max(1), ask.capacity);
     }

@@ -101,6 +101,7 @@ impl Session {
             mode,
             permits,
             capacity,
+            preferred,
         } = ask;
         let ask = AcquireRequest {
             namespace,
@@ -112,6 +113,7 @@ impl Session {
             mode,
             permits,
             capacity,
+            preferred,
         };
         let (shared, reasons) = (self.shared.clone(), self.reasons.clone());
         let (acquisition, abort) = work::acquire(shared, id, ask, ttl, reasons);

@@ -1,6 +1,7 @@
 //! The keys of a run that several processes hold at the same time: semaphores and read-write locks.
 
 use rand::{RngExt, rngs::StdRng};
+use ringfence_client::Preference;
 use ringfence_coordinator::shard::LockMode;
 
 /// The names of a semaphore and of a read-write lock for which `is_there` holds, at the shard in `place`: there are 3 permits
@@ -37,6 +38,12 @@ pub fn choose(key: &str, random: &mut StdRng) -> LockMode {
         true => LockMode::Write,
         false => LockMode::Exclusive,
     }
+}
+
+/// The side that every user of `key` prefers, by its number.
+pub fn preference(key: &str) -> Option<Preference> {
+    let number: u64 = key.strip_prefix("table/")?.parse().ok()?;
+    [None, Some(Preference::Readers), Some(Preference::Writers)][(number % 3) as usize]
 }
 
 fn most_permits(key: &str) -> Option<u32> {

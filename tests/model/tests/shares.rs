@@ -13,6 +13,9 @@ const CLEAN_CAP: usize = 400_000;
 hold! {
     readers_and_a_writer: "readers-and-a-writer",
     a_queue: "queue",
+    preferred_readers: "preferred-readers",
+    preferred_writers: "preferred-writers",
+    users_that_prefer_different_sides: "preferred-sides",
     a_downgrade: "downgrade",
     a_capacity_that_changes: "capacity-changed",
     a_restart: "restart",
@@ -38,6 +41,8 @@ break_without! {
     a_release_of_the_whole_record: ReleaseTakesItsShares,
     readers_without_a_token: ReadersAreCounted,
     a_newcomer_before_the_queue: NoBarging,
+    a_preferred_ticket_behind_all: PreferredGoFirst,
+    a_preferred_newcomer_before_all: PreferredWaitForEachOther,
     a_head_that_does_not_fit_passed_over: PassStopsAtTheHead,
     one_grant_per_pass: PassGrantsWhileTheyFit,
     a_downgrade_that_ends_belief_late: DowngradeEndsBelief,

@@ -52,6 +52,7 @@ impl Contender for Batched {
                 label: label.clone(),
                 lease: LEASE,
                 mode: LockMode::Exclusive,
+                preferred: false,
                 tokens: 1,
                 ticket: None,
                 proof: None,

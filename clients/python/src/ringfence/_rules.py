@@ -10,11 +10,14 @@ import enum
 import os
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Generator, Optional, Union
+from typing import Any, Callable, Generator, Literal, Optional, Union
 
 from ._clock import now
 from .errors import LockLost, RingfenceError
 from .v1 import lock_pb2
+
+#: A side of a read-write lock.
+Side = Literal["readers", "writers"]
 
 Rule = Generator[Union["Call", "Pause", "Danger"], Any, Any]
 
@@ -84,6 +87,8 @@ class Terms:
     #: Of a semaphore: how many to take, and how many there are.
     permits: int = 0
     capacity: int = 0
+    #: Of a read-write lock: goes before waiters that are not preferred.
+    preferred: bool = False
 
     def request(self, wait: Optional[float]) -> lock_pb2.AcquireRequest:
         request = lock_pb2.AcquireRequest(
@@ -93,6 +98,7 @@ class Terms:
             mode=self.mode,
             permits=self.permits,
             capacity=self.capacity,
+            preferred=self.preferred,
         )
         for field, seconds in (
             (request.lease, self.lease),
@@ -104,6 +110,13 @@ class Terms:
                 field.FromNanoseconds(round(seconds * 1e9))
                 field.SetInParent()
         return request
+
+
+def preferred_side(prefer: Optional[Side]) -> Optional[Side]:
+    """The side to prefer, if it is one."""
+    if prefer not in (None, "readers", "writers"):
+        raise ValueError(f'prefer is {prefer!r}, must be "readers" or "writers"')
+    return prefer
 
 
 class Hold:

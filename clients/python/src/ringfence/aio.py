@@ -18,7 +18,7 @@ import grpc.aio
 from . import _channels, _requests, _rules
 from ._clock import now
 from ._requests import Balance, RequestId, Reservation, key_bytes
-from ._rules import Call, Danger, Hold, Outcome, Pause, Rule, Terms
+from ._rules import Call, Danger, Hold, Outcome, Pause, Rule, Side, Terms, preferred_side
 from .errors import LockLost, NotAcquired, RingfenceError, from_rpc
 from .v1 import counter_pb2, lock_pb2
 
@@ -75,11 +75,15 @@ class Client:
         self, key: Union[str, bytes], capacity: int, *, permits: int = 1, **terms: Any
     ) -> Lock:
         """Permits of a semaphore: see :meth:`ringfence.Client.semaphore`."""
-        return self.lock(key, **terms)._in_mode(lock_pb2.LOCK_MODE_PERMITS, permits, capacity)
+        return self.lock(key, **terms)._in_mode(
+            lock_pb2.LOCK_MODE_PERMITS, permits=permits, capacity=capacity
+        )
 
-    def rw_lock(self, key: Union[str, bytes], **terms: Any) -> RwLock:
+    def rw_lock(
+        self, key: Union[str, bytes], *, prefer: Optional[Side] = None, **terms: Any
+    ) -> RwLock:
         """A read-write lock: see :meth:`ringfence.Client.rw_lock`."""
-        return RwLock(self.lock(key, **terms))
+        return RwLock(self.lock(key, **terms), prefer)
 
     def account(self, name: str, *, namespace: str = "") -> Account:
         """An account of the counters. Nothing is sent yet."""
@@ -193,8 +197,16 @@ class Lock:
         self._wait = wait
         self._entered: Optional[Guard] = None
 
-    def _in_mode(self, mode: lock_pb2.LockMode, permits: int = 0, capacity: int = 0) -> Lock:
-        terms = replace(self._terms, mode=mode, permits=permits, capacity=capacity)
+    def _in_mode(
+        self,
+        mode: lock_pb2.LockMode,
+        permits: int = 0,
+        capacity: int = 0,
+        preferred: bool = False,
+    ) -> Lock:
+        terms = replace(
+            self._terms, mode=mode, permits=permits, capacity=capacity, preferred=preferred
+        )
         return Lock(self._client, terms, self._wait)
 
     async def acquire(self) -> Guard:
@@ -226,18 +238,19 @@ class Lock:
 
 
 class RwLock:
-    """A read-write lock. Waiters are served first come, first served."""
+    """A read-write lock. Waiters are served first come, first served, unless one side is preferred."""
 
-    def __init__(self, lock: Lock) -> None:
+    def __init__(self, lock: Lock, prefer: Optional[Side]) -> None:
         self._lock = lock
+        self._prefer = preferred_side(prefer)
 
     def read(self) -> Lock:
         """The side of the readers, who hold the lock together."""
-        return self._lock._in_mode(lock_pb2.LOCK_MODE_READ)
+        return self._lock._in_mode(lock_pb2.LOCK_MODE_READ, preferred=self._prefer == "readers")
 
     def write(self) -> Lock:
         """The side of the writers, who hold it alone."""
-        return self._lock._in_mode(lock_pb2.LOCK_MODE_WRITE)
+        return self._lock._in_mode(lock_pb2.LOCK_MODE_WRITE, preferred=self._prefer == "writers")
 
 
 class Guard:

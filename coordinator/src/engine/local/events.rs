@@ -29,6 +29,7 @@ pub(crate) fn asking(lease: &LeaseState, sent: Instant) {
         nonce = %lease.nonce,
         of = of(lease),
         rank = rank(lease),
+        preferred = lease.terms.preferred,
         sent = sent.as_nanos(),
         "asking"
     );

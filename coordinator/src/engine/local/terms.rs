@@ -11,6 +11,8 @@ pub(crate) struct Terms {
     pub(crate) label: Label,
     /// Which share of the key the holder takes.
     pub(crate) mode: LockMode,
+    /// Of a read-write lock: goes before waiters that are not preferred.
+    pub(crate) preferred: bool,
     /// Which local queue: 0 is that of the key; readers have one together, and every other acquisition of a share its own.
     pub(crate) share: u64,
     /// The lease.

@@ -221,6 +221,7 @@ fn a_late_confirmation_revives_no_lease() {
     let terms = Terms {
         label: Label::new("test"),
         mode: LockMode::Exclusive,
+        preferred: false,
         share: 0,
         lease: Duration::from_secs(1),
         hold_for: None,

@@ -68,6 +68,8 @@ pub enum Ask {
         key: LockKey,
         /// Which share of it.
         mode: LockMode,
+        /// Goes before waiters that are not preferred.
+        preferred: bool,
         /// The length of a fixed hold.
         hold_for: Option<Duration>,
         /// Waits for as long as it takes; otherwise it is answered at once.

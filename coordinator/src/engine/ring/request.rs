@@ -341,6 +341,7 @@ fn request(
             label: lease.terms.label.clone(),
             lease: lease.lease_to_ask(),
             mode: lease.terms.mode,
+            preferred: lease.terms.preferred,
             tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,

@@ -197,6 +197,7 @@ mod tests {
                 label: Label::default(),
                 lease: Duration::from_secs(1),
                 mode: LockMode::Exclusive,
+                preferred: false,
                 tokens: 1,
                 ticket: None,
                 proof: None,

@@ -147,14 +147,15 @@ impl RedisLink {
     fn push_share(
         &mut self,
         command: &mut Cmd,
-        mode: LockMode,
+        (mode, preferred): (LockMode, bool),
         ticket: Option<Ticket>,
         proof: Option<Proof>,
     ) {
         if mode == LockMode::Exclusive {
             return;
         }
-        command.arg(format!("{}|{}", share_of(mode), mode.capacity()));
+        let (share, capacity) = (share_of(mode), mode.capacity());
+        command.arg(format!("{share}|{capacity}|{}", u8::from(preferred)));
         let ticket = ticket.map(sent_and_claim);
         // Of one width, so that texts compare.
         let ticket = ticket.map(|(sent, claim)| format!("{sent:020}|{claim}"));
@@ -187,12 +188,13 @@ impl RedisLink {
             Op::Acquire {
                 lease,
                 mode,
+                preferred,
                 ticket,
                 proof,
                 ..
             } => {
                 command.arg(millis(lease));
-                self.push_share(command, *mode, *ticket, *proof);
+                self.push_share(command, (*mode, *preferred), *ticket, *proof);
             }
             Op::Renew {
                 label,

@@ -226,8 +226,8 @@ struct QueueText {
 /// Nonce, label, mode, tokens, sent, claim, end.
 type WaiterText = (String, String, ModeText, u32, u64, u64, u64);
 
-/// The letter of the kind, shares, and capacity.
-type ModeText = (char, u32, u32);
+/// The letter of the kind, shares, capacity, and whether it is preferred.
+type ModeText = (char, u32, u32, bool);
 
 /// A lock; empty if there is nothing to say.
 pub(crate) fn lock_text(lock: &LockState) -> String {
@@ -286,6 +286,7 @@ fn waiter_text(waiter: &Waiter) -> WaiterText {
         nonce,
         label,
         mode,
+        preferred,
         tokens,
         ticket: Ticket { sent, claim },
         ends_ms,
@@ -293,7 +294,7 @@ fn waiter_text(waiter: &Waiter) -> WaiterText {
     let (nonce, label) = (nonce.to_string(), label.to_string());
     let (sent, claim) = (sent.as_nanos(), millis(*claim));
     let kind = char::from(mode.kind().letter());
-    let mode = (kind, mode.shares(), mode.capacity());
+    let mode = (kind, mode.shares(), mode.capacity(), *preferred);
     (nonce, label, mode, *tokens, sent, claim, *ends_ms)
 }
 
@@ -345,7 +346,7 @@ fn kind(letter: char) -> Result<LockKind, Malformed> {
     kind.ok_or_else(|| Malformed(format!("a lock of kind {letter:?}")))
 }
 
-fn mode((letter, count, capacity): ModeText) -> Result<LockMode, Malformed> {
+fn mode((letter, count, capacity, _): ModeText) -> Result<LockMode, Malformed> {
     Ok(match kind(letter)? {
         LockKind::Mutex => LockMode::Exclusive,
         LockKind::Semaphore => LockMode::Permits { count, capacity },
@@ -361,6 +362,7 @@ fn waiter(
         nonce: parsed(&nonce)?,
         label: Label::new(&label),
         mode: mode(its_mode)?,
+        preferred: its_mode.3,
         tokens,
         ticket: Ticket {
             sent: Instant::from_nanos(sent),

@@ -1,4 +1,4 @@
-//! The waiters for one key, first come, first served.
+//! The waiters for one key: those that are preferred, then the others; each first come, first served.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,8 @@ pub(crate) struct Waiter {
     pub(crate) nonce: Nonce,
     pub(crate) label: Label,
     pub(crate) mode: LockMode,
+    /// Goes before waiters that are not.
+    pub(crate) preferred: bool,
     pub(crate) tokens: u32,
     pub(crate) ticket: Ticket,
     /// The last millisecond that it waits, by the shard's clock, unless it asks again.
@@ -35,13 +37,13 @@ pub(crate) struct Place {
 /// The tickets of one key, at most [`WAITERS_MAX`].
 ///
 /// An ended ticket is dropped when it comes to the head, or when there is no room. Until then it counts. Every operation
-/// is O(log n), except that giving up closes a gap in an array.
+/// is O(log n), except that giving up closes a gap in an array, and that a preferred waiter makes one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
-    /// Numbers rise, so bisection finds a known one.
-    order: VecDeque<(u64, Nonce)>,
-    waiters: HashMap<Nonce, (u64, Waiter)>,
-    last_number: u64,
+    /// Numbers rise, so bisection finds a known one. Those of preferred waiters are negative.
+    order: VecDeque<(i64, Nonce)>,
+    waiters: HashMap<Nonce, (i64, Waiter)>,
+    last_number: i64,
     /// The latest end of a waiter, which may have left since.
     ends_ms: u64,
 }
@@ -54,11 +56,12 @@ impl Queue {
     /// The queue of `waiters`, in their order; the latest end of a waiter was `ends_ms`.
     pub(super) fn of(waiters: Vec<Waiter>, ends_ms: u64) -> Self {
         let numbered = (1..).zip(waiters);
-        let waiters: Vec<(u64, Waiter)> = numbered.collect();
+        let numbered = numbered.map(|(number, its)| (place_of(number, its.preferred), its));
+        let waiters: Vec<(i64, Waiter)> = numbered.collect();
         let order = waiters.iter().map(|(number, its)| (*number, its.nonce));
         Self {
             order: order.collect(),
-            last_number: waiters.len() as u64,
+            last_number: waiters.len() as i64,
             waiters: waiters.into_iter().map(|its| (its.1.nonce, its)).collect(),
             ends_ms,
         }
@@ -85,21 +88,24 @@ impl Queue {
         self.is_empty() || now_ms > self.ends_ms
     }
 
-    /// Puts `waiter` at the end. A waiter that is in the queue keeps its place, and the later `sent` of the two. `None`:
+    /// Puts `waiter` at the end, if it is preferred at the end of those that are. A waiter that is in the queue keeps its place, and the later `sent` of the two. `None`:
     /// there is no room.
     pub(crate) fn enter(&mut self, mut waiter: Waiter, now_ms: u64) -> Option<Place> {
         let (nonce, ends_ms) = (waiter.nonce, waiter.ends_ms);
         let new = match self.waiters.get_mut(&nonce) {
             Some((_, known)) => {
                 waiter.ticket.sent = waiter.ticket.sent.max(known.ticket.sent);
+                waiter.preferred = known.preferred;
                 *known = waiter;
                 false
             }
             None => {
                 self.make_room(now_ms)?;
                 self.last_number += 1;
-                self.order.push_back((self.last_number, nonce));
-                self.waiters.insert(nonce, (self.last_number, waiter));
+                let number = place_of(self.last_number, waiter.preferred);
+                let at = self.order.partition_point(|(other, _)| *other < number);
+                self.order.insert(at, (number, nonce));
+                self.waiters.insert(nonce, (number, waiter));
                 true
             }
         };
@@ -145,4 +151,9 @@ impl Queue {
             .binary_search_by_key(number, |(number, _)| *number)
             .ok()
     }
+}
+
+/// The number in the order of a queue of the waiter that came as the `number`th.
+fn place_of(number: i64, preferred: bool) -> i64 {
+    if preferred { i64::MIN + number } else { number }
 }

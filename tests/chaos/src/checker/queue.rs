@@ -1,5 +1,6 @@
 //! First come, first served: while a ticket certainly has its place in a key's queue, no
-//! acquisition is granted whose first request left after that place was known.
+//! acquisition is granted whose first request left after that place was known. A preferred acquisition may go before a
+//! ticket that is not preferred.
 //!
 //! Several tickets of a semaphore or of a read-write lock may be granted at once, and a later one known first. There an
 //! acquisition went before a ticket if it has the smaller token, or if it was known before a request left that found
@@ -33,6 +34,7 @@ fn overtaken(ticket: &Ticket<'_>, granted: &[(u64, &Ticket<'_>)]) -> Vec<Violati
         let late = meanwhile
             .iter()
             .filter(|(_, other)| other.began.0 > stay.known.t_ns)
+            .filter(|(_, other)| ticket.preferred || !other.preferred)
             .filter(|(_, other)| went_before(other, ticket, stay));
         late.copied().collect::<Vec<_>>()
     };

@@ -20,6 +20,8 @@ pub struct Ticket<'h> {
     pub rank: Option<u64>,
     /// Its nonce.
     pub nonce: &'h str,
+    /// Whether it goes before tickets that are not preferred.
+    pub preferred: bool,
     /// The time when its first request left, and the event that shows it.
     pub began: (u64, &'h Event),
     /// The time when its process knew of its grant, and the event that shows it.
@@ -71,6 +73,7 @@ struct Recorded<'h> {
     /// The answers at which it has a place, and the times at which it goes to another shard.
     places: Vec<&'h Event>,
     granted: Option<(u64, &'h Event)>,
+    preferred: bool,
     gave_up_ns: Option<u64>,
 }
 
@@ -114,6 +117,7 @@ impl<'h> Tickets<'h> {
                 key,
                 rank,
                 nonce,
+                preferred: recorded.preferred,
                 began,
                 granted: recorded.granted,
                 stays: recorded.stays(keep_ms, &moves),
@@ -154,7 +158,10 @@ impl<'h> Recorded<'h> {
     fn note(&mut self, event: &'h Event) {
         let deed = &event.deed;
         match (deed.kind, deed.phase) {
-            (Kind::Ask, _) => self.left(event.t_ns, event),
+            (Kind::Ask, _) => {
+                self.preferred |= deed.preferred;
+                self.left(event.t_ns, event);
+            }
             (Kind::Queue | Kind::Moving, _) => self.places.push(event),
             (Kind::GiveUp, _) => self.gave_up_ns = Some(event.t_ns),
             // A record that was written where it was missing has no request of its own: it is no ticket.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use ringfence_client::{
-    AcquireError, Client, Effect, Guard, LockKey, Namespace, ReleaseAnswer, Waiting,
+    AcquireError, Client, Effect, Guard, LockKey, Namespace, ReleaseAnswer, RwLock, Waiting,
 };
 use ringfence_coordinator::shard::LockMode;
 use tokio::time::sleep;
@@ -20,6 +20,7 @@ use crate::{
     history::{Answer, Deed, Kind, Phase, Recorder},
     ledger,
     resource::Resource,
+    shares,
 };
 
 /// A client with recorded operations.
@@ -115,8 +116,8 @@ impl Holder {
             LockMode::Permits { count, capacity } => {
                 self.client.semaphore(key, capacity).permits(count)
             }
-            LockMode::Read => self.client.rw_lock(key).read(),
-            LockMode::Write => self.client.rw_lock(key).write(),
+            LockMode::Read => self.table(key).read(),
+            LockMode::Write => self.table(key).write(),
         };
         let lock = lock.namespace(namespace.as_str()).lease(self.lease);
         match wait {
@@ -125,6 +126,14 @@ impl Holder {
                 lock.acquire().await
             }
             None => lock.try_acquire().await,
+        }
+    }
+
+    fn table(&self, key: &str) -> RwLock {
+        let table = self.client.rw_lock(key);
+        match shares::preference(key) {
+            Some(side) => table.prefer(side),
+            None => table,
         }
     }
 

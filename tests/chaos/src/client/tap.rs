@@ -146,6 +146,7 @@ impl Tap {
             key: Some(said.key.clone()),
             nonce: Some(said.nonce.clone()),
             token: said.token.map(|token| Token::from_number(token).into()),
+            preferred: said.preferred,
             sent_ns: said.sent,
             deadline_ns: said.deadline,
             handed: said.handed,
@@ -182,6 +183,7 @@ struct Said {
     sent: Option<u64>,
     judged: Option<u64>,
     deadline: Option<u64>,
+    preferred: bool,
     reclaimed: bool,
     handed: bool,
     turn: bool,
@@ -202,6 +204,7 @@ impl Visit for Said {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         match field.name() {
+            "preferred" => self.preferred = value,
             "reclaimed" => self.reclaimed = value,
             "handed" => self.handed = value,
             "turn" => self.turn = value,

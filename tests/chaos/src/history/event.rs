@@ -40,6 +40,9 @@ pub struct Deed {
     /// How much of it.
     #[serde(skip_serializing_if = "Share::is_whole")]
     pub share: Share,
+    /// Of a [`Kind::Ask`]: goes before tickets that are not preferred.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub preferred: bool,
     /// Which acquisition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,

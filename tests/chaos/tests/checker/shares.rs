@@ -307,3 +307,31 @@ fn a_share_that_goes_before_a_waiter_that_is_never_granted_is_found() {
     deeds.push((610, queued(3, two, Kind::Queue, 600)));
     breaks(Rule::Queue, &grants, &deeds);
 }
+
+#[test]
+fn only_a_preferred_share_goes_before_a_waiter_and_only_before_one_that_is_not() {
+    let grants = [
+        taken(READER, 1, 100, 1000),
+        taken(READER, 2, 500, 900),
+        taken(WRITER, 3, 1010, 1100),
+    ];
+    let with = |newcomer, waiter| {
+        let ask = |number, share, at_ms, preferred| {
+            let deed = Deed {
+                preferred,
+                ..queued(number, share, Kind::Ask, at_ms)
+            };
+            (at_ms, deed)
+        };
+        let deeds = [
+            ask(3, WRITER, 200, waiter),
+            (210, queued(3, WRITER, Kind::Queue, 200)),
+            ask(2, READER, 400, newcomer),
+        ];
+        rules(&grants, &deeds)
+    };
+    assert_eq!(with(true, false), BTreeSet::new());
+    for (newcomer, waiter) in [(false, false), (false, true), (true, true)] {
+        assert_eq!(with(newcomer, waiter), BTreeSet::from([Rule::Queue]));
+    }
+}

@@ -44,6 +44,7 @@ fn with_floor(nonce: Nonce, tokens: u32, floor: Token) -> Op {
             label,
             lease,
             mode,
+            preferred,
             ticket,
             proof,
             ..
@@ -52,6 +53,7 @@ fn with_floor(nonce: Nonce, tokens: u32, floor: Token) -> Op {
             label,
             lease,
             mode,
+            preferred,
             tokens,
             ticket,
             proof,

@@ -266,6 +266,7 @@ pub(super) fn acquire(nonce: Nonce, lease: Duration) -> Op {
         label: Label::new("suite"),
         lease,
         mode: LockMode::Exclusive,
+        preferred: false,
         tokens: 1,
         ticket: None,
         proof: None,

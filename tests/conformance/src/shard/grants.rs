@@ -231,6 +231,7 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
                 label: label.clone(),
                 lease: LONG,
                 mode: LockMode::Exclusive,
+                preferred: false,
                 tokens: 1,
                 ticket: None,
                 proof: None,

@@ -324,6 +324,8 @@ macro_rules! lock_conformance {
             the_end_of_every_share_frees_the_key,
             a_release_takes_its_own_shares,
             no_newcomer_goes_before_a_ticket_that_does_not_fit,
+            a_preferred_newcomer_goes_before_tickets_that_are_not,
+            preferred_tickets_go_before_others_in_their_order,
             free_shares_go_to_the_first_tickets_while_they_fit,
             a_release_grants_to_a_bounded_number_of_tickets,
             a_ticket_given_up_lets_the_next_ones_in,

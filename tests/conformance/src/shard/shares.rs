@@ -31,6 +31,14 @@ pub(super) fn of_mode(mut op: Op, its: LockMode) -> Op {
     op
 }
 
+/// An acquire, of the side that its users prefer.
+fn preferred(mut op: Op) -> Op {
+    if let Op::Acquire { preferred, .. } = &mut op {
+        *preferred = true;
+    }
+    op
+}
+
 impl Desk {
     /// Asks for a share, without a ticket.
     pub(super) async fn share(&mut self, key: &LockKey, nonce: Nonce, mode: LockMode) -> Reply {
@@ -240,6 +248,54 @@ pub async fn no_newcomer_goes_before_a_ticket_that_does_not_fit(fixture: &dyn Fi
         assert_eq!(desk.holders(&key).await, [writer]);
         desk.release(&key, writer).await;
         assert_eq!(desk.holders(&key).await, [behind]);
+    }
+}
+
+/// Of the side that its users prefer, as long as it fits.
+pub async fn a_preferred_newcomer_goes_before_tickets_that_are_not(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, [writer, reader, last]) = (desk.key("key"), [nonce(), nonce(), nonce()]);
+        let (first, _) = desk.shares(&key, LockMode::Read).await;
+        desk.queues_for(&key, writer, LockMode::Write).await;
+        desk.has_no_room(&key, LockMode::Read).await;
+        let asked = preferred(of_mode(acquire(reader, LONG), LockMode::Read));
+        assert_eq!(word(&desk.one(&key, asked).await), "granted");
+        assert_eq!(desk.holders(&key).await, [first, reader]);
+        for (waits, mode) in [
+            (queue(last, 1), LockMode::Write),
+            (acquire(nonce(), LONG), LockMode::Read),
+        ] {
+            let asked = preferred(of_mode(waits, mode));
+            assert_eq!(word(&desk.one(&key, asked).await), "held");
+        }
+    }
+}
+
+/// Before all tickets that are not preferred, and behind those that are; a re-check keeps the place.
+pub async fn preferred_tickets_go_before_others_in_their_order(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, [fair, first, late, second]) = (desk.key("key"), [(); 4].map(|()| nonce()));
+        let (holder, _) = desk.shares(&key, LockMode::Write).await;
+        let reader = |waiter| of_mode(queue(waiter, 1), LockMode::Read);
+        let writer = |waiter| preferred(of_mode(queue(waiter, 1), LockMode::Write));
+        for (asked, its) in [
+            (reader(fair), 0),
+            (writer(first), 0),
+            (reader(late), 2),
+            (writer(second), 1),
+            (writer(first), 0),
+            (reader(fair), 2),
+        ] {
+            let reply = desk.one(&key, asked).await;
+            let is_there = matches!(reply, Reply::Held { position: Some(at), .. } if at == its);
+            assert!(is_there, "at {its}: {reply:?}");
+        }
+        for (leaves, next) in [(holder, [first]), (first, [second])] {
+            desk.release(&key, leaves).await;
+            assert_eq!(desk.holders(&key).await, next);
+        }
+        desk.release(&key, second).await;
+        assert_eq!(desk.holders(&key).await, [fair, late]);
     }
 }
 

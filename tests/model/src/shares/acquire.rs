@@ -74,7 +74,9 @@ impl SharesModel {
         } else if slot.mode == Mode::Sealed {
             world.shard(shard).memory.forget_ticket(nonce);
             self.answer_left(world, request, &slot);
-        } else if self.may_be_next(world, shard, nonce) && self.fits(world, shard, &slot, terms) {
+        } else if self.may_be_next(world, shard, nonce, terms)
+            && self.fits(world, shard, &slot, terms)
+        {
             let share = self.grant(world, shard, nonce, terms, self.config.lease);
             self.granted(world, request, share, self.config.lease);
         } else {
@@ -94,13 +96,17 @@ impl SharesModel {
     }
 
     /// Whether no other ticket is ahead of that nonce.
-    fn may_be_next(&self, world: &World, shard: u8, nonce: Nonce) -> bool {
+    fn may_be_next(&self, world: &World, shard: u8, nonce: Nonce, terms: Terms) -> bool {
         let queue = &world.shards[usize::from(shard)].memory.queue;
-        let first = queue.first().is_none_or(|ticket| ticket.nonce == nonce);
+        let before_all = self.breaks(Rule::PreferredWaitForEachOther);
+        let goes_before =
+            |ticket: &Ticket| terms.preferred && (before_all || !ticket.terms.preferred);
+        let first = queue.first();
+        let first = first.is_none_or(|ticket| ticket.nonce == nonce || goes_before(ticket));
         first || self.breaks(Rule::NoBarging)
     }
 
-    /// A ticket keeps its place.
+    /// A ticket keeps its place. A new one is the last, or the last of those that are preferred.
     fn queue(&self, world: &mut World, shard: u8, nonce: Nonce, terms: Terms, age: u8) {
         let Some(left) = self.config.ticket else {
             return;
@@ -111,12 +117,19 @@ impl SharesModel {
                 ticket.age = ticket.age.min(age);
                 ticket.left = left;
             }
-            None => queue.push(Ticket {
-                nonce,
-                terms,
-                age,
-                left,
-            }),
+            None => {
+                let ahead = match terms.preferred && self.holds(Rule::PreferredGoFirst) {
+                    true => queue.partition_point(|ticket| ticket.terms.preferred),
+                    false => queue.len(),
+                };
+                let ticket = Ticket {
+                    nonce,
+                    terms,
+                    age,
+                    left,
+                };
+                queue.insert(ahead, ticket);
+            }
         }
     }
 

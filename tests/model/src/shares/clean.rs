@@ -21,7 +21,8 @@ fn new(name: &'static str, participants: &[Participant]) -> Configuration {
 
 fn at_rest() -> Vec<Configuration> {
     use Event::{
-        GrantAfterDowngrade, HeldTogether, SmallerCapacity, TurnTaken, TwoTurns, WriterAfterReader,
+        GrantAfterDowngrade, HeldTogether, PreferredGrant, SmallerCapacity, TurnTaken, TwoTurns,
+        WriterAfterReader,
     };
     vec![
         new("readers-and-a-writer", &[READER.renews(1), READER, WRITER])
@@ -30,6 +31,20 @@ fn at_rest() -> Vec<Configuration> {
             .queueing()
             .resting()
             .reaching(&[HeldTogether, TurnTaken, TwoTurns]),
+        new("preferred-readers", &[READER, WRITER, READER.preferred()])
+            .queueing()
+            .resting()
+            .reaching(&[HeldTogether, PreferredGrant, TurnTaken]),
+        new("preferred-writers", &[WRITER, READER, WRITER.preferred()])
+            .queueing()
+            .resting()
+            .reaching(&[PreferredGrant, TurnTaken]),
+        new(
+            "preferred-sides",
+            &[READER, WRITER.preferred(), READER.preferred()],
+        )
+        .queueing()
+        .reaching(&[HeldTogether, TurnTaken]),
         new("downgrade", &[WRITER.downgrades().renews(1), READER])
             .queueing()
             .resting()

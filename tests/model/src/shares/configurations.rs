@@ -43,6 +43,8 @@ pub struct Configuration {
 pub struct Participant {
     /// The kind of every request of it.
     pub want: Want,
+    /// Whether its side is preferred.
+    pub preferred: bool,
     /// Its bounds.
     pub budget: Budget,
 }
@@ -81,6 +83,7 @@ impl Participant {
     pub(super) const fn new(want: Want) -> Self {
         Self {
             want,
+            preferred: false,
             budget: Budget {
                 acquisitions: 1,
                 rechecks: 0,
@@ -88,6 +91,11 @@ impl Participant {
                 downgrades: 0,
             },
         }
+    }
+
+    pub(super) const fn preferred(mut self) -> Self {
+        self.preferred = true;
+        self
     }
 
     pub(super) const fn rechecks(mut self, rechecks: u8) -> Self {

@@ -33,6 +33,14 @@ pub fn control(rule: Rule) -> Control {
         Rule::ReadersAreCounted => (TOKENS_RISE, of(&[READER, WRITER])),
 
         Rule::NoBarging => (FIRST_COME, of(&[READER, WRITER, READER]).queueing()),
+        Rule::PreferredGoFirst => (
+            FIRST_COME,
+            of(&[WRITER, READER, WRITER.preferred()]).queueing(),
+        ),
+        Rule::PreferredWaitForEachOther => (
+            FIRST_COME,
+            of(&[READER, WRITER.preferred(), READER.preferred()]).queueing(),
+        ),
         Rule::PassStopsAtTheHead => (FIRST_COME, of(&[READER, WRITER, READER.twice()]).queueing()),
         Rule::PassGrantsWhileTheyFit => (NO_IDLE_ROOM, of(&[WRITER, READER, READER]).queueing()),
 

@@ -27,6 +27,8 @@ pub enum Event {
     TurnTaken,
     /// One script granted to two tickets.
     TwoTurns,
+    /// A preferred request was granted before a ticket that is not.
+    PreferredGrant,
     /// A reader was granted beside a downgraded writer.
     GrantAfterDowngrade,
     /// A grant by the smaller capacity, after one by the larger.

@@ -101,7 +101,9 @@ impl SharesModel {
 
     /// The facts of a grant that is about to be made.
     fn note_grant(&self, world: &mut World, shard: u8, nonce: Nonce, terms: Terms) {
-        let Terms { shares, capacity } = terms;
+        let Terms {
+            shares, capacity, ..
+        } = terms;
         let others = (world.processes.iter()).filter(|process| process.nonce != nonce);
         let guards = others.filter_map(|process| process.guard);
         let (mut held, mut downgraded) = (0, false);
@@ -109,14 +111,22 @@ impl SharesModel {
             held += guard.shares;
             downgraded |= !guard.writes && guard.token == world.ledger.newest_writer;
         }
-        let ahead = (world.shards[usize::from(shard)].memory.queue.iter())
-            .take_while(|ticket| ticket.nonce != nonce);
-        world.ledger.overtaken |= ahead.count() > 0;
+        let queue = &world.shards[usize::from(shard)].memory.queue;
+        let others = || queue.iter().filter(|ticket| ticket.nonce != nonce);
+        let of_its_class = queue
+            .iter()
+            .take_while(|ticket| ticket.nonce != nonce)
+            .any(|ticket| ticket.terms.preferred == terms.preferred);
+        world.ledger.overtaken |=
+            of_its_class || others().any(|ticket| ticket.terms.preferred && !terms.preferred);
+        let went_before = others().any(|ticket| terms.preferred && !ticket.terms.preferred);
         world.ledger.granted_without_room |= held + shares > capacity;
 
         let writes = self.is_writer(nonce.process);
         let newest = world.ledger.newest;
-        world.ledger.happened = if downgraded {
+        world.ledger.happened = if went_before {
+            Some(Event::PreferredGrant)
+        } else if downgraded {
             Some(Event::GrantAfterDowngrade)
         } else if self.importing_beside_left(world, shard) {
             Some(Event::GrantBesideLeft)

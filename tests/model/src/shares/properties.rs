@@ -81,6 +81,7 @@ pub(super) fn reached(event: Event) -> Property<SharesModel> {
         Event::WriterAfterReader => sometimes!(WriterAfterReader, "a writer after a reader"),
         Event::TurnTaken => sometimes!(TurnTaken, "a turn taken"),
         Event::TwoTurns => sometimes!(TwoTurns, "two turns from one script"),
+        Event::PreferredGrant => sometimes!(PreferredGrant, "a preferred grant before a ticket"),
         Event::GrantAfterDowngrade => {
             sometimes!(GrantAfterDowngrade, "a grant beside a downgraded writer")
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Rule, SharesModel, Terms, World,
-    configurations::{ALL, Want},
+    configurations::{ALL, Participant, Want},
     mover::ARMED,
     state::{Mode, Share, Slot},
 };
@@ -12,12 +12,19 @@ impl SharesModel {
     pub(super) fn terms(&self, process: u8, capacity: u8) -> Terms {
         let constant = self.holds(Rule::WriterTakesAConstant);
         let all = if constant { ALL } else { capacity };
-        let (shares, capacity) = match self.config.participants[usize::from(process)].want {
+        let Participant {
+            want, preferred, ..
+        } = self.config.participants[usize::from(process)];
+        let (shares, capacity) = match want {
             Want::Reader => (1, all),
             Want::Writer => (all, all),
             Want::Permits(shares) => (shares, capacity),
         };
-        Terms { shares, capacity }
+        Terms {
+            shares,
+            capacity,
+            preferred,
+        }
     }
 
     pub(super) fn is_writer(&self, process: u8) -> bool {

@@ -18,6 +18,10 @@ pub enum Rule {
 
     /// A newcomer never goes before a live ticket — it does, if it fits.
     NoBarging,
+    /// A preferred ticket goes before those that are not — behind all.
+    PreferredGoFirst,
+    /// A preferred newcomer goes before no preferred ticket — before any.
+    PreferredWaitForEachOther,
     /// A head that does not fit makes the others wait — the first that fits is granted.
     PassStopsAtTheHead,
     /// Pass grants heads while they fit — one head.

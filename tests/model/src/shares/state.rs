@@ -71,6 +71,8 @@ pub struct Terms {
     pub shares: u8,
     /// Of how many there are.
     pub capacity: u8,
+    /// It goes before tickets that are not preferred.
+    pub preferred: bool,
 }
 
 /// The slot at an armed shard, and the shard's own tokens and timer.

@@ -95,6 +95,7 @@ fn acquire(name: &str, sequence: u64) -> Request {
         label: Label::default(),
         lease: LEASE,
         mode: LockMode::Exclusive,
+        preferred: false,
         tokens: 1,
         ticket: None,
         proof: None,

@@ -50,7 +50,7 @@ without! {
         => "return proven and 0";
     // Grants to a request that fits, whether tickets wait or not.
     NoBarging: SHARE as "share_barging",
-        "if left and (not first or first == nonce) and shares.fit("
+        "if left and (not queue or line.is_next(queue, nonce, preferred)) and shares.fit("
         => "if left and shares.fit(";
     // Debits a loan that is asked for again, if the money is there.
     LendOnce: COUNTERS as "lend_again",

@@ -20,6 +20,7 @@ pub(super) struct Ask<'a> {
     pub(super) label: &'a Label,
     pub(super) lease: Duration,
     pub(super) mode: LockMode,
+    pub(super) preferred: bool,
     pub(super) tokens: u32,
     pub(super) ticket: Option<Ticket>,
     pub(super) proof: Option<Proof>,
@@ -59,8 +60,9 @@ impl Context<'_> {
         if self.live().is_some() {
             return self.wait(ask);
         }
-        let first = self.lock.first(self.now_ms).map(|first| first.nonce);
-        let is_next = first.is_none_or(|first| first == ask.nonce);
+        let first = self.lock.first(self.now_ms);
+        let is_next = first
+            .is_none_or(|first| first.nonce == ask.nonce || (ask.preferred && !first.preferred));
         let left = self.left(ask.mode.kind(), Some(ask));
         if is_next && left.is_some_and(|left| self.fits(ask.mode, left)) {
             return self.grant(ask, token);
@@ -208,6 +210,7 @@ impl Context<'_> {
             nonce: ask.nonce,
             label: ask.label.clone(),
             mode: ask.mode,
+            preferred: ask.preferred,
             tokens: ask.tokens,
             ticket: ask.ticket?,
             ends_ms: self.end_of(TICKET_KEEP),

@@ -92,6 +92,7 @@ pub(super) fn terms(number: u8) -> Terms {
     Terms {
         label: Label::new(&format!("terms {number}")),
         mode: LockMode::Exclusive,
+        preferred: false,
         share: 0,
         lease: LEASE,
         hold_for: (number % 2 == 1).then_some(LEASE / 2),

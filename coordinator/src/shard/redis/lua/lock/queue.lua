@@ -1,7 +1,8 @@
--- The waiters for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
---   <prefix>:queue:{slot}:...    sorted set: nonce, by its number of arrival
---   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|kind|shares|capacity|ends_ms"; sent has
---                                a fixed width, so that texts compare
+-- The waiters for a key: those that are preferred, then the others; each first come, first served. Beside the record
+-- <prefix>:{slot}:... there are
+--   <prefix>:queue:{slot}:...    sorted set: nonce, by its number of arrival, which is negative for a preferred one
+--   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|kind|shares|capacity|preferred|ends_ms"; sent
+--                                has a fixed width, so that texts compare; preferred is 0 or 1
 -- which expire with the ticket that ends last.
 --
 -- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top; its
@@ -54,10 +55,10 @@ end
 local function ticket_of(queue, nonce)
   local text = redis.pcall('HGET', queue.tickets, nonce)
   if type(text) ~= 'string' then return nil end
-  local label, sent, tokens, claim, kind, count, capacity, ends =
-    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d+)$')
+  local label, sent, tokens, claim, kind, count, capacity, preferred, ends =
+    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d)|(%d+)$')
   return label and {label = label, sent = sent, tokens = tokens, claim = claim, kind = kind, count = tonumber(count),
-    capacity = tonumber(capacity), ends = tonumber(ends)}
+    capacity = tonumber(capacity), preferred = preferred == '1', ends = tonumber(ends)}
 end
 
 -- Takes some tickets at random and drops those that have ended. Returns how many it dropped, and how
@@ -87,16 +88,28 @@ local function prolong(queue)
   end
 end
 
--- Gives `nonce` the last place, with `ticket`: label, sent, tokens, claim in ms, kind, count, capacity; or keeps its place, with the later
--- `sent`. Returns how many are before it, and whether it is new; or nothing, and how long until a place may be free:
+-- The number of arrival of a new ticket: after all, or after those that are preferred.
+local function next_number(queue, preferred)
+  local least, last = preferred and -2 ^ 52 or 0, nil
+  if preferred then
+    last = redis.call('ZREVRANGEBYSCORE', queue.places, '(0', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+  elseif queue.count > 0 then
+    last = redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2]
+  end
+  return math.max(tonumber(last or least), least) + 1
+end
+
+-- Gives `nonce` the last place, if its ticket is preferred the last of those; the ticket has label, sent, tokens, claim
+-- in ms, kind, count, capacity, preferred. A nonce with a place keeps it, with the later `sent`. Returns how many are before it, and whether it is new; or nothing, and how long until a place may be free:
 -- no time if a key that is not Ringfence's has the name of the tickets.
 function line.queue_up(queue, nonce, ticket)
   local shard = queue.shard
   local before = queue.count > 0 and redis.call('ZRANK', queue.places, nonce)
   local known = before and ticket_of(queue, nonce)
   local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
-  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim, ticket.kind,
-    ticket.count, ticket.capacity, shard.now + shard.keep)
+  local preferred = (known or ticket).preferred
+  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim, ticket.kind,
+    ticket.count, ticket.capacity, preferred and 1 or 0, shard.now + shard.keep)
   local new = not before
   if new and queue.count >= shard.waiters then
     local dropped, soonest = sweep(queue)
@@ -105,10 +118,9 @@ function line.queue_up(queue, nonce, ticket)
   local set = redis.pcall('HSET', queue.tickets, nonce, text)
   if type(set) ~= 'number' then return nil end
   if new then
-    before = queue.count
-    local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
-    redis.call('ZADD', queue.places, last + 1, nonce)
-    queue.count = before + 1
+    redis.call('ZADD', queue.places, next_number(queue, preferred), nonce)
+    before = preferred and redis.call('ZRANK', queue.places, nonce) or queue.count
+    queue.count = queue.count + 1
   end
   prolong(queue)
   return before, new
@@ -136,6 +148,12 @@ function line.first(queue)
     if ticket and queue.shard.now <= ticket.ends then return nonce, ticket, queue.count > 1 and 1 or 0 end
     line.drop(queue, nonce)
   end
+end
+
+-- Whether `nonce`, which may be preferred, goes before all tickets but its own.
+function line.is_next(queue, nonce, preferred)
+  local first, ticket = line.first(queue)
+  return not first or first == nonce or (preferred and not ticket.preferred)
 end
 
 -- Grants to the first ticket, of `nonce`. Returns the record, as a text or with `held`'s shares; or nothing, if too few

@@ -1,10 +1,10 @@
 -- Takes shares with every check. `call` is as for the other locks; base is the counter before the batch.
 
 -- The ticket of a request: "sent|claim_ms", or empty.
-local function ticket_for(text, label, tokens, kind, count, capacity)
+local function ticket_for(text, label, tokens, kind, count, capacity, preferred)
   local sent, claim = string.match(text, '^(%d+)|(%d+)$')
   return sent and {label = label, sent = sent, tokens = tokens, claim = claim, kind = kind, count = count,
-    capacity = capacity}
+    capacity = capacity, preferred = preferred}
 end
 
 -- How many shares are held at the slot's former shard, at most: none, or by a proof, "epoch|left", of this request's
@@ -22,11 +22,11 @@ end
 -- Takes shares of `key`; its slot is checked if it has to `look`.
 local function share(call, look, key, head, lease, terms, ticket, proof)
   local nonce, label, offset, tokens = string.match(head, '^([^|]*)|([^|]*)|(%d+)|(%d+)$')
-  local kind, count, capacity = string.match(terms, '^(%a)|(%d+)|(%d+)$')
-  count, capacity = tonumber(count), tonumber(capacity)
+  local kind, count, capacity, preferred = string.match(terms, '^(%a)|(%d+)|(%d+)|(%d)$')
+  count, capacity, preferred = tonumber(count), tonumber(capacity), preferred == '1'
   local queue = call.waited[key] and queue_of(call, key)
   local mode, epoch, import = 'O', nil, nil
-  ticket = ticket_for(ticket, label, tokens, kind, count, capacity)
+  ticket = ticket_for(ticket, label, tokens, kind, count, capacity, preferred)
   if look then
     mode, epoch, import = slot_of(key, call.slots)
     if call.now < call.shut or mode == '-' then return {3, epoch} end
@@ -62,8 +62,7 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
   if is_live and held.kind ~= kind then return leave(queue, nonce, {10, held.kind}) end
   if mode == 'S' then return leave(queue, nonce, {8, epoch, is_live and held.sum or 0}) end
   if starved then return 5 end
-  local first = queue and line.first(queue)
-  if left and (not first or first == nonce) and shares.fit(held, kind, count, capacity, left) then
+  if left and (not queue or line.is_next(queue, nonce, preferred)) and shares.fit(held, kind, count, capacity, left) then
     if call.spent then return 5 end
     if not held or held.kind ~= kind then held = shares.new(call, key, kind) end
     local entry = {label = label, offset = offset, tokens = tonumber(tokens), te = call.te,

@@ -17,7 +17,7 @@ local function more_of(call, i, head)
   if not claim or claim == 0 then return nil, proof end
   local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
   return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim, kind = 'm', count = 1,
-    capacity = 1}, proof
+    capacity = 1, preferred = false}, proof
 end
 
 -- Queues for a key, if `ticket` asks for that, and gives `answer`. If there is a `holder`, it gets a place; if that is
