@@ -1,0 +1,3 @@
+{{- define "ringfence.labels" -}}
+{ app.kubernetes.io/name: ringfence, app.kubernetes.io/instance: {{ .Release.Name }} }
+{{- end -}}
