@@ -4,10 +4,11 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "ringfence/v1/admin.proto",
     "ringfence/v1/counter.proto",
     "ringfence/v1/error.proto",
+    "ringfence/v1/latch.proto",
     "ringfence/v1/lock.proto",
     "ringfence/v1/session.proto",
 ];

@@ -83,7 +83,11 @@ impl Error {
         match detail(status) {
             Some(detail) => Self::from_detail(detail, message),
             None => Self {
-                is_retryable: matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded),
+                // A connection that breaks ends its calls with the last two.
+                is_retryable: matches!(
+                    status.code(),
+                    Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
+                ),
                 effect: Effect::Unknown,
                 ..Self::new(
                     match status.code() {
@@ -253,6 +257,14 @@ mod tests {
         let error = Error::from_status(&Status::unavailable("no route to host"));
         assert_eq!(error.reason, Reason::Unspecified);
         assert!(error.is_retryable && error.effect == Effect::Unknown);
+        let broken = [
+            Status::cancelled("operation was canceled"),
+            Status::unknown("transport error"),
+        ];
+        for status in broken {
+            let error = Error::from_status(&status);
+            assert!(error.is_retryable && error.effect == Effect::Unknown);
+        }
         let error = Error::from_status(&Status::deadline_exceeded("late"));
         assert_eq!(error.reason, Reason::Deadline);
         assert!(!Error::from_status(&Status::internal("?")).is_retryable);

@@ -30,6 +30,9 @@ pub struct Client {
     pub(crate) grounds: Grounds,
     pub(crate) warnings: Vec<String>,
     pub(crate) latches: Latches,
+    /// The coordinators, if it reaches no shard.
+    #[cfg(feature = "service")]
+    pub(crate) reach: Option<Arc<crate::service::Reach>>,
 }
 
 impl Client {

@@ -7,9 +7,9 @@ use ringfence_coordinator::{
     name::{NameError, Namespace, hex},
     random::Random,
 };
-use ringfence_segment_lock::{Account, Counter, CounterError, RequestId, Storage, Terms};
+use ringfence_segment_lock::{self as segments, Account, CounterError, RequestId, Storage, Terms};
 
-use crate::Client;
+use crate::{Client, Counter, account::At};
 
 /// The counters of a namespace. Made by [`Client::counters`]. Cheap to clone.
 ///
@@ -35,9 +35,17 @@ use crate::Client;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Counters {
-    storage: Storage,
+    place: Place,
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
+}
+
+/// Where the accounts are.
+#[derive(Clone, Debug)]
+enum Place {
+    Shards(Storage),
+    #[cfg(feature = "service")]
+    Service(crate::service::Accounts),
 }
 
 impl Client {
@@ -57,10 +65,19 @@ impl Client {
 
     fn counters_in(&self, namespace: &Namespace) -> Counters {
         Counters {
-            storage: self.engine.counters(namespace),
+            place: self.place_of(namespace),
             clock: self.engine.clock().clone(),
             random: self.engine.random().clone(),
         }
+    }
+
+    fn place_of(&self, namespace: &Namespace) -> Place {
+        #[cfg(feature = "service")]
+        if let Some(reach) = &self.reach {
+            let accounts = crate::service::Accounts::new(reach.clone(), namespace.clone());
+            return Place::Service(accounts);
+        }
+        Place::Shards(self.engine.counters(namespace))
     }
 }
 
@@ -84,7 +101,16 @@ impl Counters {
         segments: u32,
     ) -> Result<Counter, CounterError> {
         let account = Account::new(account)?;
-        Counter::create(self.storage.clone(), account, terms, segments).await
+        Ok(Counter(match &self.place {
+            Place::Shards(storage) => {
+                let created = segments::Counter::create(storage.clone(), account, terms, segments);
+                At::Shards(created.await?)
+            }
+            #[cfg(feature = "service")]
+            Place::Service(accounts) => {
+                At::Service(accounts.create(account, terms, segments).await?)
+            }
+        }))
     }
 
     /// Opens an account. Its existence is checked by its first use.
@@ -93,7 +119,12 @@ impl Counters {
     ///
     /// The name is empty, or too long.
     pub fn open(&self, account: &str) -> Result<Counter, CounterError> {
-        Ok(Counter::open(self.storage.clone(), Account::new(account)?))
+        let account = Account::new(account)?;
+        Ok(Counter(match &self.place {
+            Place::Shards(storage) => At::Shards(segments::Counter::open(storage.clone(), account)),
+            #[cfg(feature = "service")]
+            Place::Service(accounts) => At::Service(accounts.open(account)),
+        }))
     }
 
     /// The id of a new request, created now. Keep it for repeats: its time is part of the id.

@@ -1,8 +1,9 @@
 //! A countdown latch: closed until as many distinct requests as were set have counted it down.
 //!
-//! It is an account of one segment. Its count is a term of the account, `ids_max`: it never changes,
+//! At the shards, it is an account of one segment. Its count is a term of the account, `ids_max`: it never changes,
 //! and the account remembers that many requests. To count down is to deposit 1. So a latch that is set has no
-//! step that a crash could leave undone, and a repeated request counts once.
+//! step that a crash could leave undone, and a repeated request counts once. Coordinators have latches of that kind for
+//! processes that reach no shard.
 
 use std::{
     collections::HashMap,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use ringfence_coordinator::shard::Effect;
+use ringfence_coordinator::{name::Namespace, shard::Effect};
 use ringfence_segment_lock::{
     Account, Amount, Counter, CounterError, Durability, RequestId, Terms, impl_failure,
     limits::IDS_MAX, segment::Refusal,
@@ -39,10 +40,21 @@ pub(crate) type Latches = Arc<Mutex<HashMap<Account, Weak<Shared>>>>;
 /// Shared by all handles of a latch in a client.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    counter: Counter,
-    /// Known once it is set.
-    count: OnceLock<u64>,
+    name: Account,
+    at: At,
     reading: tokio::sync::Mutex<Reading>,
+}
+
+/// Where it is.
+#[derive(Debug)]
+enum At {
+    Shards {
+        counter: Counter,
+        /// Known once it is set.
+        count: OnceLock<u64>,
+    },
+    #[cfg(feature = "service")]
+    Service(crate::service::RemoteLatch),
 }
 
 /// The last read, for all tasks that wait.
@@ -155,10 +167,9 @@ impl Client {
         let known = latches.get(&name).and_then(Weak::upgrade);
         let shared = known.unwrap_or_else(|| {
             latches.retain(|_, latch| latch.strong_count() > 0);
-            let counters = self.counters_of(NAMESPACE).expect("a valid name");
             let shared = Arc::new(Shared {
-                counter: counters.open(name.as_str()).expect("checked above"),
-                count: OnceLock::new(),
+                name: name.clone(),
+                at: self.latch_at(&name),
                 reading: tokio::sync::Mutex::new(Reading {
                     next: Instant::now(),
                     is_open: false,
@@ -171,6 +182,21 @@ impl Client {
             client: self.clone(),
             shared,
         })
+    }
+
+    fn latch_at(&self, name: &Account) -> At {
+        #[cfg(feature = "service")]
+        if let Some(reach) = &self.reach {
+            return At::Service(crate::service::RemoteLatch {
+                reach: reach.clone(),
+                name: name.clone(),
+            });
+        }
+        let namespace = Namespace::new(NAMESPACE).expect("a valid name");
+        At::Shards {
+            counter: Counter::open(self.engine.counters(&namespace), name.clone()),
+            count: OnceLock::new(),
+        }
     }
 }
 
@@ -189,9 +215,14 @@ impl Latch {
     pub async fn set(&self, count: u64, durability: Durability) -> Result<(), LatchError> {
         let ids_max = usize::try_from(count).ok();
         let ids_max = ids_max.filter(|count| (1..=IDS_MAX).contains(count));
+        let ids_max = ids_max.ok_or(LatchError::Count(count))?;
+        #[cfg(feature = "service")]
+        if let At::Service(latch) = &self.shared.at {
+            return latch.set(count, durability).await;
+        }
         let terms = Terms::default();
         let terms = Terms {
-            ids_max: ids_max.ok_or(LatchError::Count(count))?,
+            ids_max,
             // A request is never forgotten earlier to make room.
             idempotency_at_least_ms: terms.idempotency_for_ms,
             durability,
@@ -214,8 +245,13 @@ impl Latch {
     ///
     /// Dropping the future leaves it counted, or not: repeat it with the same request.
     pub async fn count_down(&self, request: &RequestId) -> Result<(), LatchError> {
+        let counter = match &self.shared.at {
+            At::Shards { counter, .. } => counter,
+            #[cfg(feature = "service")]
+            At::Service(latch) => return latch.count_down(request).await,
+        };
         let one = Amount::new(1).expect("a valid amount");
-        match self.shared.counter.deposit(request, one).await {
+        match counter.deposit(request, one).await {
             // As many others were counted as there may be.
             Ok(()) | Err(CounterError::Refused(Refusal::TooManyIds { .. })) => Ok(()),
             Err(error) => Err(error.into()),
@@ -228,7 +264,11 @@ impl Latch {
     ///
     /// [`LatchError::NotSet`], [`LatchError::Lost`], or its shard gave no answer.
     pub async fn remaining(&self) -> Result<u64, LatchError> {
-        let Shared { counter, count, .. } = &*self.shared;
+        let (counter, count) = match &self.shared.at {
+            At::Shards { counter, count } => (counter, count),
+            #[cfg(feature = "service")]
+            At::Service(latch) => return latch.remaining().await,
+        };
         let count = match count.get() {
             Some(count) => *count,
             None => {
@@ -248,7 +288,7 @@ impl Latch {
 
     /// Waits until it is open: within a second of the last count. It may be set meanwhile.
     ///
-    /// All tasks of a client that wait for a latch share one request per 200 ms.
+    /// All tasks of a client that wait for a latch share one request per 200 ms, or one call to a coordinator.
     ///
     /// # Errors
     ///
@@ -263,8 +303,8 @@ impl Latch {
             if !reading.is_open && Instant::now() >= reading.next {
                 // Before the read, so that one that fails or is dropped counts too.
                 reading.next = Instant::now() + READ_EVERY;
-                match self.remaining().await {
-                    Ok(remaining) => reading.is_open = remaining == 0,
+                match self.is_open().await {
+                    Ok(is_open) => reading.is_open = is_open,
                     Err(error) if error.is_retryable() => {}
                     Err(error) => return Err(error),
                 }
@@ -276,6 +316,15 @@ impl Latch {
             drop(reading);
             sleep_until(next).await;
         }
+    }
+
+    /// Whether it is open: now at the shards, or after a wait at a coordinator.
+    async fn is_open(&self) -> Result<bool, LatchError> {
+        #[cfg(feature = "service")]
+        if let At::Service(latch) = &self.shared.at {
+            return latch.is_opened().await;
+        }
+        Ok(self.remaining().await? == 0)
     }
 
     /// As [`opened`](Self::opened), for at most `length`.
@@ -298,6 +347,6 @@ impl Latch {
 
     /// Its name.
     pub fn name(&self) -> &Account {
-        self.shared.counter.account()
+        &self.shared.name
     }
 }

@@ -24,6 +24,7 @@
 //! | to wait until N parts are done | [`Client::latch`] |
 //! | any of these without tokio | [`blocking`] |
 
+mod account;
 pub mod blocking;
 mod builder;
 mod client;
@@ -46,6 +47,7 @@ mod service;
 mod shares;
 mod terms;
 
+pub use account::Counter;
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use counters::Counters;

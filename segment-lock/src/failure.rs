@@ -74,6 +74,7 @@ invalid_input!(crate::AmountError, crate::NameError, crate::TermsError);
 impl_failure!(
     crate::CounterError,
     crate::ManifestError,
+    crate::ServiceError,
     crate::StorageError,
     crate::lock::LockError,
     crate::lock::SegmentedLockError,

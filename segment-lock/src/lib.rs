@@ -61,7 +61,7 @@ pub use amount::{Amount, AmountError};
 pub use change::Change;
 pub use counter::{
     Balance, Counter, CounterError, Ended, Inspection, LostSegment, LostSegments, Reserved,
-    Storage, Swept,
+    ServiceError, Storage, Swept,
 };
 pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};

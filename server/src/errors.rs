@@ -9,11 +9,11 @@ use std::fmt::Debug;
 
 use ringfence_api::{Error, Reason, v1::HeldBy};
 use ringfence_client::{
-    AcquireError, CounterFault, Effect, Failure, NameError, ReshapeError, RingError, ShardError,
-    TopologyError,
+    AcquireError, CounterFault, Effect, Failure, LatchError, NameError, ReshapeError, RingError,
+    ShardError, TopologyError,
     counter::{
         CounterError, ManifestError, NameError as CounterNameError, TermsError,
-        limits::{AMOUNT_MAX, SEGMENTS_MAX},
+        limits::{AMOUNT_MAX, IDS_MAX, SEGMENTS_MAX},
         segment::Refusal,
     },
     limits::{KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
@@ -181,11 +181,35 @@ pub(crate) fn counter(error: &CounterError) -> Error {
             return Error::invalid("deadline", format!("{deadline_ms} ms"), limit);
         }
         CounterError::Refused(refusal) => refused(refusal),
-        CounterError::Storage(error) => match error.source.downcast_ref() {
+        CounterError::Storage(storage) => match storage.source.downcast_ref() {
+            // Another coordinator is not closed.
+            Some(CounterFault::Closed) => {
+                return Error {
+                    is_retryable: true,
+                    ..of(Reason::Stopping, error)
+                };
+            }
             Some(fault) => faulted(fault),
             None => Reason::Internal,
         },
-        CounterError::Unexpected { .. } => Reason::Internal,
+        // Its client reaches the shards itself.
+        CounterError::Service(_) | CounterError::Unexpected { .. } => Reason::Internal,
+        _ => Reason::Unspecified,
+    };
+    of(reason, error)
+}
+
+/// A call on a latch that failed.
+pub(crate) fn latch(error: &LatchError) -> Error {
+    let reason = match error {
+        LatchError::Count(count) => {
+            return Error::invalid("count", count, format!("1 to {IDS_MAX}"));
+        }
+        LatchError::Counter(error) => return counter(error),
+        LatchError::AlreadySet(_) => Reason::AccountExists,
+        LatchError::NotSet(_) => Reason::NoAccount,
+        LatchError::Lost(_) => Reason::SegmentLost,
+        LatchError::TimedOut { .. } => Reason::TimedOut,
         _ => Reason::Unspecified,
     };
     of(reason, error)
@@ -298,7 +322,7 @@ mod tests {
 
     use ringfence_client::{
         LockKind, Replicas,
-        counter::{Account, RequestId},
+        counter::{Account, RequestId, StorageError},
     };
     use ringfence_coordinator::name::Namespace;
 
@@ -398,6 +422,10 @@ mod tests {
         // Another coordinator is not closed.
         let told = lock(&AcquireError::Closed);
         assert!(told.reason == Reason::Stopping && told.is_retryable);
+        let closed = StorageError::from(CounterFault::Closed);
+        let told = counter(&closed.into());
+        assert!(told.reason == Reason::Stopping && told.is_retryable);
+        assert_eq!(told.effect, ringfence_api::Effect::Unknown);
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! | `locks/` | LockService, and the locks held for callers |
 //! | `sessions/` | SessionService |
 //! | `counters/` | CounterService |
+//! | `latches.rs` | LatchService |
 //! | `admin/` | AdminService |
 //! | `monitor.rs` | numbers and health over HTTP |
 //! | `dashboard/` | the page for operators, on the port of the monitor |
@@ -31,6 +32,7 @@ mod dashboard;
 mod deadline;
 mod errors;
 mod fields;
+mod latches;
 mod locks;
 mod monitor;
 mod service;

@@ -6,7 +6,8 @@ use ringfence_api::{
     DESCRIPTORS, MESSAGE_BYTES_MAX,
     v1::{
         admin_service_server::AdminServiceServer, counter_service_server::CounterServiceServer,
-        lock_service_server::LockServiceServer, session_service_server::SessionServiceServer,
+        latch_service_server::LatchServiceServer, lock_service_server::LockServiceServer,
+        session_service_server::SessionServiceServer,
     },
 };
 use ringfence_client::{BootClock, Client, Clock};
@@ -25,6 +26,7 @@ use crate::{
     connections::{STREAMS_KEPT, accept},
     counters::Counters,
     dashboard::Dashboard,
+    latches::Latches,
     locks::{Handles, Holds, Locks},
     monitor,
     sessions::{Sessions, Shared},
@@ -153,7 +155,9 @@ impl Service {
             closing: closing.clone(),
         }));
         let locks = Locks::new(client.clone(), holds.clone(), handles, stopping.clone());
-        let router = router(server, &client, (locks, sessions), &health, &authentication);
+        let latches = Latches::new(client.clone(), stopping.clone());
+        let served = (locks, sessions, latches);
+        let router = router(server, &client, served, &health, &authentication);
         let connections = accept(listener, limits.connections, limits.streams);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
@@ -189,7 +193,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
 fn router(
     server: Server,
     client: &Client,
-    (locks, sessions): (Locks, Sessions),
+    (locks, sessions, latches): (Locks, Sessions, Latches),
     health: &HealthReporter,
     authentication: &Authentication,
 ) -> Router {
@@ -197,6 +201,7 @@ fn router(
     let sessions = SessionServiceServer::new(sessions).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let latches = LatchServiceServer::new(latches).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let admin = AdminServiceServer::new(Admin::new(client.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let checks = tonic_health::server::HealthService::from_health_reporter(health.clone());
@@ -216,6 +221,7 @@ fn router(
         .add_service(InterceptedService::new(locks, authentication.clone()))
         .add_service(InterceptedService::new(sessions, authentication.clone()))
         .add_service(InterceptedService::new(counters, authentication.clone()))
+        .add_service(InterceptedService::new(latches, authentication.clone()))
         .add_service(InterceptedService::new(admin, authentication.clone()))
         .add_service(InterceptedService::new(current, authentication.clone()))
         .add_service(InterceptedService::new(alpha, authentication.clone()))

@@ -30,21 +30,21 @@ const LEASE: Duration = Duration::from_millis(1200);
 const SOON: Duration = Duration::from_secs(20);
 
 /// Two processes.
-struct Two {
-    one: Client,
-    two: Client,
+pub(crate) struct Two {
+    pub(crate) one: Client,
+    pub(crate) two: Client,
     /// What they use.
-    scene: Scene,
+    pub(crate) scene: Scene,
     _other: Coordinator,
 }
 
-fn shared(config: &mut Config) {
+pub(crate) fn shared(config: &mut Config) {
     config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
 }
 
 impl Two {
     /// On the servers, or over two coordinators of them.
-    async fn new(over_the_service: bool) -> Self {
+    pub(crate) async fn new(over_the_service: bool) -> Self {
         let scene = Scene::set_with(shared).await;
         let other = scene.another(shared).await;
         let urls = [&scene.url, &other.url];
@@ -88,6 +88,7 @@ macro_rules! on_both {
         }
     };
 }
+pub(crate) use on_both;
 
 on_both![
     processes_exclude_each_other_and_tokens_rise,

@@ -74,6 +74,7 @@ async fn health_and_reflection_answer() {
     for name in [
         "ringfence.v1.LockService",
         "ringfence.v1.CounterService",
+        "ringfence.v1.LatchService",
         "ringfence.v1.AdminService",
     ] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod access;
+mod accounts;
 mod admin;
 mod client;
 mod counters;

@@ -15,8 +15,8 @@ use ringfence_benches::{
     Bound, Clocks, Failure, Limit, Machine, Place, Spread, Timing, print_bounds, write_json,
 };
 use ringfence_client::{
-    Client, Counters,
-    counter::{Amount, Counter, CounterError, Terms, segment::Refusal},
+    Client, Counter, Counters,
+    counter::{Amount, CounterError, Terms, segment::Refusal},
 };
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::ask;

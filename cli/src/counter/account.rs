@@ -2,10 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use ringfence_client::{
-    Client, Counters, Namespace,
-    counter::{Counter, RequestId},
-};
+use ringfence_client::{Client, Counter, Counters, Namespace, counter::RequestId};
 
 use serde::Serialize;
 

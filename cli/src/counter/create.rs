@@ -68,11 +68,7 @@ impl Create {
             .counters
             .create(account, terms, self.segments)
             .await?;
-        let manifest = counter.read_manifest().await?;
-        let homes = manifest
-            .layouts()
-            .last()
-            .map_or(0, |layout| layout.segments);
+        let homes = counter.segments().await?;
         if homes != self.segments {
             return Err(CliError::OtherSegments {
                 account: account.clone(),

@@ -1,11 +1,17 @@
-//! Locks over the service: the streams and calls to coordinators, for a process that reaches no shard.
+//! Locks and counters over the service: the streams and calls to coordinators, for a process that reaches no shard.
 //!
 //! | file | content |
 //! |---|---|
 //! | `reach.rs` | the coordinators: streams and calls |
 //! | `told.rs` | the messages of a session as values |
 //! | `seen.rs` | holders and waiters as values |
+//! | `counters.rs` | accounts |
+//! | `latches.rs` | latches |
+//! | `failed.rs` | errors about accounts |
 
+mod counters;
+mod failed;
+mod latches;
 mod reach;
 mod seen;
 mod told;
@@ -15,7 +21,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use ringfence_coordinator::{engine::CoordinatorError, random::Random};
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-use self::reach::Reach;
+pub(crate) use self::{
+    counters::{Accounts, RemoteCounter},
+    latches::RemoteLatch,
+    reach::Reach,
+};
 use crate::{BuildError, Builder, Client, RedisUrls, embedded};
 
 /// Coordinators, and how to reach them: for [`Builder::coordinators`].
@@ -84,7 +94,7 @@ impl fmt::Debug for Coordinators {
     }
 }
 
-/// A client whose locks coordinators grant.
+/// A client whose locks coordinators grant, and whose accounts they have.
 pub(crate) async fn build(
     mut builder: Builder,
     coordinators: Coordinators,
@@ -99,7 +109,11 @@ pub(crate) async fn build(
     // A coordinator gives one token per grant: there is nothing to hand on.
     builder.sharing.handoff.max = 0;
     builder.constants.max_lease_ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
-    embedded::build(&builder, 1, random, Some(reach)).await
+    let client = embedded::build(&builder, 1, random, Some(reach.clone())).await?;
+    Ok(Client {
+        reach: Some(reach),
+        ..client
+    })
 }
 
 /// How long coordinators have to answer when the client is built.

@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use ringfence_api::{
-    Error, Reason,
+    Effect, Error, Reason,
     v1::{
         ForceReleaseRequest, InspectRequest, ListRequest, SessionOpened, SessionRequest,
         SessionResponse, SessionTerms, admin_service_client::AdminServiceClient, answer::Kind,
@@ -112,7 +112,7 @@ impl Reach {
         Ok(told::length(opened.terms.ttl))
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if let Some(token) = &self.token {
             request
@@ -129,27 +129,53 @@ impl Reach {
         indices.map(|index| (index, &self.channels[index]))
     }
 
-    /// Makes a call at the first coordinator that answers.
-    async fn call<T, Calling: Future<Output = Result<Response<T>, Status>>>(
+    /// Makes a call at the first coordinator that answers, for at most `within` at each.
+    ///
+    /// # Errors
+    ///
+    /// The last one.
+    pub(super) async fn ask<T, Calling: Future<Output = Result<Response<T>, Status>>>(
         &self,
+        within: Duration,
         call: impl Fn(Channel) -> Calling,
-    ) -> Result<T, AcquireError> {
-        let mut last = None;
+    ) -> Result<T, Failed> {
+        let (mut last, mut repeats) = (None, false);
         for (index, (url, channel)) in self.in_turn() {
-            let answer = timeout(ANSWER_WITHIN, call(channel.clone())).await;
-            let answer = answer.unwrap_or_else(|_| Err(Status::unavailable("no answer in time")));
+            let answer = timeout(within, call(channel.clone())).await;
+            let answer = answer.unwrap_or_else(|_| {
+                Err(Status::deadline_exceeded(format!(
+                    "no answer within {within:?}"
+                )))
+            });
             let error = match answer {
                 Ok(answer) => return Ok(answer.into_inner()),
                 Err(status) => Error::from_status(&status),
             };
             if !is_of_another(&error) {
-                return Err(told::error(&error));
+                return Err(Failed { error, repeats });
             }
+            repeats |= error.effect != Effect::None;
             self.at.store((index + 1) % self.channels.len(), Relaxed);
             last = Some((url, error));
         }
         let (url, error) = last.expect("there is a coordinator");
-        Err(unreachable(url, &error).into())
+        let message = format!("coordinator {url}: {}", error.message);
+        let error = Error { message, ..error };
+        Err(Failed { error, repeats })
+    }
+
+    /// Makes a call about locks.
+    async fn call<T, Calling: Future<Output = Result<Response<T>, Status>>>(
+        &self,
+        call: impl Fn(Channel) -> Calling,
+    ) -> Result<T, AcquireError> {
+        let answer = self.ask(ANSWER_WITHIN, call).await;
+        answer.map_err(|Failed { mut error, repeats }| {
+            if repeats {
+                error.effect = Effect::Unknown;
+            }
+            told::error(&error)
+        })
     }
 
     /// Opens a session at the first coordinator that takes it.
@@ -199,6 +225,13 @@ impl Reach {
             )),
         }
     }
+}
+
+/// The error of a call.
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// An earlier attempt, at another coordinator, may have taken effect.
+    pub(super) repeats: bool,
 }
 
 /// A session that a coordinator has taken.

@@ -8,8 +8,8 @@ mod together;
 use std::{sync::Arc, time::Duration};
 
 use ringfence_client::{
-    Client, Counters, TokioClock,
-    counter::{Amount, Counter, CounterError, Terms},
+    Client, Counter, Counters, TokioClock,
+    counter::{Amount, CounterError, Terms},
 };
 use tokio::task::JoinSet;
 

@@ -12,7 +12,7 @@ async fn no_shard_has_more_than_its_part_of_an_accounts_segments_and_one() {
         let client = client_of(shards).await;
         let counter = account(&client.counters(), "coins", 1, 0).await;
         counter.resegment(segments).await.unwrap();
-        let manifest = counter.read_manifest().await.unwrap();
+        let manifest = counter.at_shards().unwrap().read_manifest().await.unwrap();
         let mut counts = BTreeMap::new();
         for index in 0..manifest.segments() {
             let key = format!("coins#{index}.{}", manifest.place_of(index));

@@ -2,8 +2,8 @@
 
 use redis::Value;
 use ringfence_client::{
-    Client,
-    counter::{Amount, Counter, CounterError, RequestId, Terms, segment::Refusal},
+    Client, Counter,
+    counter::{Amount, CounterError, RequestId, Terms, segment::Refusal},
 };
 use ringfence_test_support::{Servers, eventually};
 
@@ -38,7 +38,7 @@ async fn resegmented(client: &Client, before: impl AsyncFnOnce()) -> (Counter, V
         .unwrap();
     before().await;
     coins.resegment(4).await.unwrap();
-    let manifest = coins.read_manifest().await.unwrap();
+    let manifest = coins.at_shards().unwrap().read_manifest().await.unwrap();
     let from_ms = manifest.layouts().last().unwrap().from_ms;
     let begins = async || counters.new_request().time_ms() >= from_ms;
     eventually("the layout begins", begins).await;
@@ -115,7 +115,7 @@ async fn an_account_whose_manifests_server_started_from_a_snapshot_goes_on() {
     let views = coins.inspect().await.unwrap().views;
     assert_eq!(views.len(), 4, "every segment is found: {views:?}");
     // A segment that went back as well has forgotten requests: nothing is promised about those.
-    let manifest = coins.read_manifest().await.unwrap();
+    let manifest = coins.at_shards().unwrap().read_manifest().await.unwrap();
     let is_sure = |id: &RequestId| views[&manifest.home_of(id).unwrap()].losses == 0;
     ids.retain(is_sure);
     assert_eq!(repeat(&coins, &ids).await, ids.len());

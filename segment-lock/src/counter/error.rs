@@ -5,6 +5,40 @@ use std::time::Duration;
 use super::LostSegments;
 use crate::{Account, Effect, ManifestError, NameError, StorageError, segment::Refusal};
 
+/// The service refused a request about a counter, for a reason that is no other variant of [`CounterError`], or gave no
+/// answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ServiceError {
+    /// The reason, for people.
+    pub message: String,
+    /// Whether the same call, with the same id, may succeed if it is repeated.
+    pub is_retryable: bool,
+    /// Whether the request may have been applied, by this call or by an earlier one of the same id.
+    pub effect: Effect,
+    /// Whether this call may have applied it, apart from earlier calls of the same id.
+    pub effect_of_call: Effect,
+    /// The earliest time for another attempt, if it is known.
+    pub retry_after: Option<Duration>,
+}
+
+impl ServiceError {
+    /// Whether the same call, with the same id, may succeed if it is repeated.
+    pub fn is_retryable(&self) -> bool {
+        self.is_retryable
+    }
+
+    /// Whether the request may have been applied.
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// The earliest time for another attempt, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
 /// The reason why a call on a counter failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -78,6 +112,9 @@ pub enum CounterError {
     /// The storage gave no answer.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The service refused, or gave no answer.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     /// The storage's answer does not fit the request: the storage is of another release.
     #[error("unexpected answer to {request}: {reply}")]
     Unexpected {
@@ -107,6 +144,7 @@ impl CounterError {
             Self::Refused(refusal) => refusal.is_retryable(),
             Self::Manifest(error) => error.is_retryable(),
             Self::Storage(error) => error.is_retryable,
+            Self::Service(error) => error.is_retryable,
         }
     }
 
@@ -131,6 +169,7 @@ impl CounterError {
             | Self::AccountExists { .. }
             | Self::Name(_) => Effect::None,
             Self::Refused(refusal) => refusal.effect(),
+            Self::Service(error) => error.effect,
         }
     }
 
@@ -139,6 +178,7 @@ impl CounterError {
     pub fn effect_of_call(&self) -> Effect {
         match self {
             Self::Storage(error) => error.effect,
+            Self::Service(error) => error.effect_of_call,
             Self::Manifest(_)
             | Self::NoAccount { .. }
             | Self::Lost { .. }
@@ -155,6 +195,7 @@ impl CounterError {
             Self::Refused(refusal) => refusal.retry_after(),
             Self::TransferUnfinished { because } => because.retry_after(),
             Self::Storage(error) => error.retry_after(),
+            Self::Service(error) => error.retry_after,
             _ => None,
         }
     }

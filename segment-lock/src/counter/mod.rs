@@ -33,7 +33,7 @@ use std::{
 use parking_lot::Mutex;
 
 pub use balance::Balance;
-pub use error::CounterError;
+pub use error::{CounterError, ServiceError};
 pub use lost::{Inspection, LostSegment, LostSegments};
 pub use reserve::{Ended, Reserved};
 pub use sweep::Swept;

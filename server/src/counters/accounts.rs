@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use ringfence_api::{Error, v1::Account};
-use ringfence_client::{Client, Counters, counter::Counter};
+use ringfence_client::{Client, Counter, Counters};
 
 use crate::{errors, fields::namespace};
 

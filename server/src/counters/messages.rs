@@ -1,16 +1,26 @@
 //! Messages of counters, as values of the library.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use ringfence_api::{
     Error, Reason,
-    v1::{CreateAccountRequest, Durability, GetBalanceResponse, RequestId, ReservationState},
+    v1::{
+        AccountFailure, AccountSegment, AccountSegments, CreateAccountRequest, Durability,
+        GetBalanceResponse, LastSeenSegment, LostAccountSegment, RequestId, ReservationState,
+        SweepAccountResponse,
+    },
 };
-use ringfence_client::counter::{self, Amount, Balance, Ended, Terms, limits::REPLICAS_MAX};
+use ringfence_client::counter::{
+    self, Amount, Balance, CounterError, Ended, Inspection, LostSegment, Seen, Swept, Terms,
+    limits::REPLICAS_MAX, segment::SegmentView,
+};
 
 use crate::{errors, fields};
 
-pub(super) fn id(id: Option<RequestId>) -> Result<counter::RequestId, Error> {
+/// Failures in the answer to a sweep, at most.
+const FAILURES_MAX: usize = 16;
+
+pub(crate) fn id(id: Option<RequestId>) -> Result<counter::RequestId, Error> {
     let RequestId { created_at, name } = id.unwrap_or_default();
     let time_ms = fields::time_ms("id.created_at", created_at)?;
     counter::RequestId::new(time_ms, &name).map_err(|error| errors::counter_name(&error))
@@ -23,23 +33,7 @@ pub(super) fn amount(value: i64) -> Result<Amount, Error> {
 /// The terms of a new account.
 pub(super) fn terms(ask: &CreateAccountRequest) -> Result<Terms, Error> {
     let defaults = Terms::default();
-    let durability = match ask.durability() {
-        Durability::Unspecified if ask.durability != 0 => {
-            let limit = "a value of Durability";
-            return Err(Error::invalid("durability", ask.durability, limit));
-        }
-        Durability::Unspecified | Durability::Memory => counter::Durability::Memory,
-        Durability::Disk => counter::Durability::Disk,
-        Durability::Replicas => {
-            let replicas = u8::try_from(ask.replicas);
-            let replicas = replicas
-                .ok()
-                .filter(|count| (1..=REPLICAS_MAX).contains(count));
-            let refused =
-                || Error::invalid("replicas", ask.replicas, format!("1 to {REPLICAS_MAX}"));
-            counter::Durability::Replicas(replicas.ok_or_else(refused)?)
-        }
-    };
+    let durability = durability(ask.durability, ask.replicas)?;
     let idempotency_for_ms =
         millis("idempotency_for", ask.idempotency_for)?.unwrap_or(defaults.idempotency_for_ms);
     let at_least = defaults.idempotency_at_least_ms.min(idempotency_for_ms);
@@ -54,6 +48,24 @@ pub(super) fn terms(ask: &CreateAccountRequest) -> Result<Terms, Error> {
         },
         durability,
     })
+}
+
+/// A durability, and its number of replicas.
+pub(crate) fn durability(durability: i32, replicas: u32) -> Result<counter::Durability, Error> {
+    match Durability::try_from(durability) {
+        Ok(Durability::Unspecified | Durability::Memory) => Ok(counter::Durability::Memory),
+        Ok(Durability::Disk) => Ok(counter::Durability::Disk),
+        Ok(Durability::Replicas) => {
+            let count = u8::try_from(replicas).ok();
+            let count = count.filter(|count| (1..=REPLICAS_MAX).contains(count));
+            let refused = || Error::invalid("replicas", replicas, format!("1 to {REPLICAS_MAX}"));
+            Ok(counter::Durability::Replicas(count.ok_or_else(refused)?))
+        }
+        Err(_) => {
+            let limit = "a value of Durability";
+            Err(Error::invalid("durability", durability, limit))
+        }
+    }
 }
 
 fn millis(field: &str, length: Option<prost_types::Duration>) -> Result<Option<u64>, Error> {
@@ -86,5 +98,52 @@ pub(super) fn ended(how: Ended) -> ReservationState {
         Ended::Confirmed => ReservationState::Confirmed,
         Ended::Cancelled => ReservationState::Cancelled,
         Ended::Expired => ReservationState::Expired,
+    }
+}
+
+pub(super) fn segments(Inspection { views, lost }: &Inspection) -> AccountSegments {
+    let present = |(&index, view): (&u32, &SegmentView)| AccountSegment {
+        index,
+        available: view.value,
+        held: view.held,
+        in_doubt: view.doubtful,
+        losses: view.losses,
+    };
+    let seen = |seen: Seen| LastSeenSegment {
+        amount: seen.owned,
+        at: Some((UNIX_EPOCH + Duration::from_millis(seen.at_ms)).into()),
+        losses: seen.losses,
+    };
+    let lost_one = |lost: &LostSegment| LostAccountSegment {
+        index: lost.index,
+        last_seen: lost.last_seen.map(seen),
+    };
+    AccountSegments {
+        present: views.iter().map(present).collect(),
+        lost: lost.0.iter().map(lost_one).collect(),
+    }
+}
+
+pub(super) fn swept(swept: &Swept) -> SweepAccountResponse {
+    let count = |number| u64::try_from(number).unwrap_or(u64::MAX);
+    let failure = |error: &CounterError| {
+        let error = errors::counter(error);
+        AccountFailure {
+            error: Some((&error).into()),
+            message: error.message,
+        }
+    };
+    SweepAccountResponse {
+        expired: count(swept.expired),
+        delivered: count(swept.delivered),
+        returned: count(swept.returned),
+        unpinned: count(swept.unpinned),
+        purged: count(swept.purged),
+        failures: swept
+            .errors
+            .iter()
+            .take(FAILURES_MAX)
+            .map(failure)
+            .collect(),
     }
 }

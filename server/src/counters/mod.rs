@@ -3,13 +3,18 @@
 mod accounts;
 mod messages;
 
+pub(crate) use messages::{durability, id};
+
 use ringfence_api::{
     Error,
     v1::{
-        Account, CancelRequest, CancelResponse, ConfirmRequest, ConfirmResponse,
+        AcceptAccountRequest, AcceptAccountResponse, Account, CancelRequest, CancelResponse,
+        CloseAccountRequest, CloseAccountResponse, ConfirmRequest, ConfirmResponse,
         CreateAccountRequest, CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest,
-        DepositResponse, GetBalanceRequest, GetBalanceResponse, ReservationState, ReserveRequest,
-        ReserveResponse, TransferRequest, TransferResponse, counter_service_server::CounterService,
+        DepositResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
+        GetBalanceResponse, ResegmentAccountRequest, ResegmentAccountResponse, ReservationState,
+        ReserveRequest, ReserveResponse, SweepAccountRequest, SweepAccountResponse,
+        TransferRequest, TransferResponse, counter_service_server::CounterService,
     },
 };
 use ringfence_client::{Client, counter::Reserved};
@@ -17,7 +22,7 @@ use tonic::{Request, Response, Status};
 
 use self::{
     accounts::Accounts,
-    messages::{amount, balance, ended, id, terms},
+    messages::{amount, balance, ended, segments, swept, terms},
 };
 use crate::{
     access::{Admitted, Call, admit},
@@ -200,5 +205,75 @@ impl CounterService for Counters {
         let transferred = deadline.run(from.transfer(&id, amount, &to)).await?;
         transferred.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(TransferResponse {}))
+    }
+
+    async fn get_account(
+        &self,
+        request: Request<GetAccountRequest>,
+    ) -> Result<Response<GetAccountResponse>, Status> {
+        let (namespace, name) = named(&request.get_ref().account);
+        let _admitted = admit(&request, Call::Read(namespace, name))?;
+        let deadline = Deadline::of(&request);
+        let counter = self.accounts.open(request.into_inner().account)?;
+        let found = deadline.run(async {
+            let segments = counter.inspect().await?;
+            Ok((segments, counter.segments().await.ok()))
+        });
+        let (found, homes) = found.await?.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(GetAccountResponse {
+            homes,
+            segments: Some(segments(&found)),
+        }))
+    }
+
+    async fn resegment_account(
+        &self,
+        request: Request<ResegmentAccountRequest>,
+    ) -> Result<Response<ResegmentAccountResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let counter = self.accounts.open(ask.account)?;
+        let changed = deadline.run(counter.resegment(ask.segments)).await?;
+        changed.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(ResegmentAccountResponse {}))
+    }
+
+    async fn close_account(
+        &self,
+        request: Request<CloseAccountRequest>,
+    ) -> Result<Response<CloseAccountResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
+        let deadline = Deadline::of(&request);
+        let counter = self.accounts.open(request.into_inner().account)?;
+        let closed = deadline.run(counter.close()).await?;
+        closed.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(CloseAccountResponse {}))
+    }
+
+    async fn sweep_account(
+        &self,
+        request: Request<SweepAccountRequest>,
+    ) -> Result<Response<SweepAccountResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
+        let deadline = Deadline::of(&request);
+        let counter = self.accounts.open(request.into_inner().account)?;
+        let done = deadline.run(counter.sweep()).await?;
+        let done = done.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(swept(&done)))
+    }
+
+    async fn accept_account(
+        &self,
+        request: Request<AcceptAccountRequest>,
+    ) -> Result<Response<AcceptAccountResponse>, Status> {
+        let _admitted = admit(&request, Call::Admin)?;
+        let deadline = Deadline::of(&request);
+        let counter = self.accounts.open(request.into_inner().account)?;
+        let before = deadline.run(counter.accept()).await?;
+        let before = before.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(AcceptAccountResponse {
+            before: Some(segments(&before)),
+        }))
     }
 }

@@ -3,12 +3,14 @@
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AbortResizeRequest, Account, AddShardRequest, CancelRequest, ConfirmRequest,
-        CreateAccountRequest, DeductRequest, DepositRequest, ForceReleaseRequest,
-        GetBalanceRequest, GetTopologyRequest, InspectRequest, ListRequest, RemoveShardRequest,
-        RequestId, ReserveRequest, ResumeResizeRequest, TransferRequest, WeighShardRequest,
+        AbortResizeRequest, AcceptAccountRequest, Account, AddShardRequest, CancelRequest,
+        CloseAccountRequest, ConfirmRequest, CountDownLatchRequest, CreateAccountRequest,
+        DeductRequest, DepositRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest,
+        GetLatchRequest, GetTopologyRequest, InspectRequest, ListRequest, RemoveShardRequest,
+        RequestId, ResegmentAccountRequest, ReserveRequest, ResumeResizeRequest, SetLatchRequest,
+        SweepAccountRequest, TransferRequest, WaitLatchRequest, WeighShardRequest,
         admin_service_client::AdminServiceClient, counter_service_client::CounterServiceClient,
-        lock_service_client::LockServiceClient,
+        latch_service_client::LatchServiceClient, lock_service_client::LockServiceClient,
     },
 };
 use ringfence_server::{Roles, Scope};
@@ -84,7 +86,57 @@ impl Calls<'_> {
             exact: false,
         };
         call!(self, counters.get_balance(balance));
+        self.whole(&mut counters, account.clone()).await;
         self.changes(&mut counters, account).await;
+    }
+
+    /// Calls about a whole account.
+    async fn whole(
+        &mut self,
+        counters: &mut CounterServiceClient<Channel>,
+        account: Option<Account>,
+    ) {
+        let at = || account.clone();
+        call!(
+            self,
+            counters.get_account(GetAccountRequest { account: at() })
+        );
+        let resegment = ResegmentAccountRequest {
+            account: at(),
+            segments: 1,
+        };
+        call!(self, counters.resegment_account(resegment));
+        let close = CloseAccountRequest { account: at() };
+        call!(self, counters.close_account(close));
+        let sweep = SweepAccountRequest { account: at() };
+        call!(self, counters.sweep_account(sweep));
+        let accept = AcceptAccountRequest { account: at() };
+        call!(self, counters.accept_account(accept));
+    }
+
+    async fn latches(&mut self) {
+        let mut latches = LatchServiceClient::new(self.channel.clone());
+        let name = || self.key.to_owned();
+        let set = SetLatchRequest {
+            name: name(),
+            count: 1,
+            ..SetLatchRequest::default()
+        };
+        let count_down = CountDownLatchRequest {
+            name: name(),
+            id: None,
+        };
+        let (get, wait) = (
+            GetLatchRequest { name: name() },
+            WaitLatchRequest {
+                name: name(),
+                wait: Some(prost_types::Duration::default()),
+            },
+        );
+        call!(self, latches.set_latch(set));
+        call!(self, latches.count_down_latch(count_down));
+        call!(self, latches.get_latch(get));
+        call!(self, latches.wait_latch(wait));
     }
 
     async fn changes(
@@ -153,6 +205,7 @@ async fn refusals(channel: &Channel, caller: &str, key: &str) -> Vec<(&'static s
     };
     calls.locks().await;
     calls.counters().await;
+    calls.latches().await;
     calls.admin().await;
     calls.refused
 }
@@ -165,7 +218,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 18;
+const CALLS: usize = 27;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",
@@ -174,11 +227,19 @@ const TOPOLOGY: [&str; 6] = [
     "resume_resize",
     "abort_resize",
 ];
-const READS: [&str; 3] = ["inspect", "list", "get_balance"];
+const READS: [&str; 6] = [
+    "inspect",
+    "list",
+    "get_balance",
+    "get_account",
+    "get_latch",
+    "wait_latch",
+];
 
 #[tokio::test]
 async fn a_call_without_its_role_reaches_no_shard() {
-    let mine = || vec!["default/mine/".parse::<Scope>().unwrap()];
+    let mine = || ["default/mine/", "latch/mine/"].map(|text| text.parse::<Scope>().unwrap());
+    let mine = || mine().to_vec();
     let scene = Scene::set_with(|config| {
         principal(config, "nobody", Roles::default());
         let worker = Roles {
@@ -209,7 +270,7 @@ async fn a_call_without_its_role_reaches_no_shard() {
     scene.reaches_no_shard(refused).await;
     let before = scene.script_calls().await;
     let refused = refusals(&channel, "worker", "mine/1").await;
-    let mut denied = vec!["list"];
+    let mut denied = vec!["list", "accept_account"];
     denied.extend(TOPOLOGY);
     assert_eq!(not_allowed(&refused), denied);
     assert!(scene.script_calls().await > before);
@@ -244,11 +305,13 @@ async fn each_role_allows_its_calls() {
     assert!(READS.iter().all(|name| !refused.contains(name)));
     let refused = not_allowed(&refusals(&channel, "worker", "key").await);
     let mut denied = READS.to_vec();
+    denied.insert(4, "accept_account");
     denied.extend(TOPOLOGY);
     denied.push("force_release");
     assert_eq!(refused, denied);
     let refused = not_allowed(&refusals(&channel, "operator", "key").await);
-    assert_eq!(refused.len(), CALLS - TOPOLOGY.len() - 1);
+    // And it accepts accounts, and releases by force.
+    assert_eq!(refused.len(), CALLS - TOPOLOGY.len() - 2);
     let refused = not_allowed(&refusals(&channel, "root", "key").await);
     assert!(refused.is_empty(), "{refused:?}");
 }

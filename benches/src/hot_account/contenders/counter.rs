@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use ringfence_benches::Failure;
 use ringfence_client::{
-    Client, Counters,
-    counter::{Amount, Counter, Durability, Terms},
+    Client, Counter, Counters,
+    counter::{Amount, Durability, Terms},
     limits::BATCH_MAX,
 };
 
@@ -68,7 +68,8 @@ pub(crate) async fn fill(
     segments: u32,
 ) -> Result<(), Failure> {
     let each = Amount::new(PUT_IN / i64::from(segments))?;
-    let manifest = counter.read_manifest().await?;
+    let account = counter.at_shards().expect("the client reaches its shards");
+    let manifest = account.read_manifest().await?;
     for segment in 0..segments {
         // A request whose home is that segment finds it there.
         let id = loop {

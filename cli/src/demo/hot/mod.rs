@@ -10,8 +10,8 @@ use std::{
 };
 
 use ringfence_client::{
-    Clock, Counters,
-    counter::{Amount, Counter, CounterError, Terms},
+    Clock, Counter, Counters,
+    counter::{Amount, CounterError, Terms},
 };
 use tokio::{signal::unix::Signal, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -132,7 +132,8 @@ async fn open(stage: &Stage, segments: u32) -> Result<Shared, CounterError> {
         ..Terms::default()
     };
     let counter = counters.create(&name, terms, segments).await?;
-    let manifest = counter.read_manifest().await?;
+    let account = counter.at_shards().expect("the client reaches its shards");
+    let manifest = account.read_manifest().await?;
     let each = COINS / i64::from(segments);
     let amount = Amount::new(each).expect("there are more coins than segments");
     for segment in 0..segments {

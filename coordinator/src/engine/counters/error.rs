@@ -77,9 +77,7 @@ pub enum CounterFault {
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// The client reaches no shard.
-    #[error(
-        "a client of coordinators has no accounts: use one that reaches the shards, or CounterService"
-    )]
+    #[error("a client of coordinators has no segmented locks: use one that reaches the shards")]
     NoShards,
     /// The engine was closed.
     #[error("the engine is closed")]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ringfence_client::{
-    Client, Counters,
+    Client, Counter, Counters,
     counter::{
-        Account, Amount, Counter, CounterError, Effect, Ended, RequestId, Reserved, StorageError,
-        Swept, Terms, segment::Refusal,
+        Account, Amount, CounterError, Effect, Ended, RequestId, Reserved, StorageError, Swept,
+        Terms, segment::Refusal,
     },
 };
 use tokio::time::sleep;

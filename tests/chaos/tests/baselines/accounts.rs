@@ -33,6 +33,7 @@ impl Bank {
         desk.create(Terms::default(), SEGMENTS).await.unwrap();
         for account in &desk.accounts {
             // From now on it need not ask what segments there are.
+            let account = account.at_shards().unwrap();
             account.read_manifest().await.unwrap();
         }
         Self {
@@ -45,7 +46,12 @@ impl Bank {
 
     /// An order of the first account, with the segment of that index as its home.
     async fn order_at(&self, home: u32, amount: i64, deed: Deed) -> Order {
-        let manifest = self.desk.accounts[0].read_manifest().await.unwrap();
+        let manifest = self.desk.accounts[0]
+            .at_shards()
+            .unwrap()
+            .read_manifest()
+            .await
+            .unwrap();
         let orders = (0..).map(|number| {
             let name = format!("{deed:?}/{number}");
             self.desk.order(name, 0, amount, deed.clone())

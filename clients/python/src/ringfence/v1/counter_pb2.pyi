@@ -2,10 +2,12 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from ringfence.v1 import error_pb2 as _error_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -187,3 +189,121 @@ class TransferRequest(_message.Message):
 class TransferResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class GetAccountRequest(_message.Message):
+    __slots__ = ("account",)
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
+
+class GetAccountResponse(_message.Message):
+    __slots__ = ("homes", "segments")
+    HOMES_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    homes: int
+    segments: AccountSegments
+    def __init__(self, homes: _Optional[int] = ..., segments: _Optional[_Union[AccountSegments, _Mapping]] = ...) -> None: ...
+
+class AccountSegments(_message.Message):
+    __slots__ = ("present", "lost")
+    PRESENT_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    present: _containers.RepeatedCompositeFieldContainer[AccountSegment]
+    lost: _containers.RepeatedCompositeFieldContainer[LostAccountSegment]
+    def __init__(self, present: _Optional[_Iterable[_Union[AccountSegment, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[LostAccountSegment, _Mapping]]] = ...) -> None: ...
+
+class AccountSegment(_message.Message):
+    __slots__ = ("index", "available", "held", "in_doubt", "losses")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    AVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    available: int
+    held: int
+    in_doubt: bool
+    losses: int
+    def __init__(self, index: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ..., in_doubt: bool = ..., losses: _Optional[int] = ...) -> None: ...
+
+class LostAccountSegment(_message.Message):
+    __slots__ = ("index", "last_seen")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEEN_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    last_seen: LastSeenSegment
+    def __init__(self, index: _Optional[int] = ..., last_seen: _Optional[_Union[LastSeenSegment, _Mapping]] = ...) -> None: ...
+
+class LastSeenSegment(_message.Message):
+    __slots__ = ("amount", "at", "losses")
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
+    amount: int
+    at: _timestamp_pb2.Timestamp
+    losses: int
+    def __init__(self, amount: _Optional[int] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., losses: _Optional[int] = ...) -> None: ...
+
+class ResegmentAccountRequest(_message.Message):
+    __slots__ = ("account", "segments")
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    segments: int
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., segments: _Optional[int] = ...) -> None: ...
+
+class ResegmentAccountResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CloseAccountRequest(_message.Message):
+    __slots__ = ("account",)
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
+
+class CloseAccountResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SweepAccountRequest(_message.Message):
+    __slots__ = ("account",)
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
+
+class SweepAccountResponse(_message.Message):
+    __slots__ = ("expired", "delivered", "returned", "unpinned", "purged", "failures")
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
+    UNPINNED_FIELD_NUMBER: _ClassVar[int]
+    PURGED_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    expired: int
+    delivered: int
+    returned: int
+    unpinned: int
+    purged: int
+    failures: _containers.RepeatedCompositeFieldContainer[AccountFailure]
+    def __init__(self, expired: _Optional[int] = ..., delivered: _Optional[int] = ..., returned: _Optional[int] = ..., unpinned: _Optional[int] = ..., purged: _Optional[int] = ..., failures: _Optional[_Iterable[_Union[AccountFailure, _Mapping]]] = ...) -> None: ...
+
+class AccountFailure(_message.Message):
+    __slots__ = ("error", "message")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    error: _error_pb2.ErrorDetail
+    message: str
+    def __init__(self, error: _Optional[_Union[_error_pb2.ErrorDetail, _Mapping]] = ..., message: _Optional[str] = ...) -> None: ...
+
+class AcceptAccountRequest(_message.Message):
+    __slots__ = ("account",)
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
+
+class AcceptAccountResponse(_message.Message):
+    __slots__ = ("before",)
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    before: AccountSegments
+    def __init__(self, before: _Optional[_Union[AccountSegments, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,226 @@
+//! One account.
+
+use ringfence_segment_lock::{
+    self as segments, Account, Amount, Balance, CounterError, Ended, Inspection, RequestId,
+    Reserved, Swept,
+};
+
+/// One account, at the shards or at coordinators. Made by [`Counters`](crate::Counters).
+///
+/// # Errors
+///
+/// [`CounterError::effect`] has for each error whether the request may have been applied all the same.
+///
+/// # Cancel safety
+///
+/// A call whose future is dropped may have taken effect, or be half done. Nothing is lost: repeat it under the same id
+/// to finish it.
+#[derive(Debug)]
+pub struct Counter(pub(crate) At);
+
+/// Where it is.
+#[derive(Debug)]
+pub(crate) enum At {
+    Shards(segments::Counter),
+    #[cfg(feature = "service")]
+    Service(crate::service::RemoteCounter),
+}
+
+/// Calls the method wherever the account is.
+macro_rules! call {
+    ($counter:expr, $method:ident $(, $argument:expr)*) => {
+        match &$counter.0 {
+            At::Shards(counter) => counter.$method($($argument),*),
+            #[cfg(feature = "service")]
+            At::Service(counter) => counter.$method($($argument),*),
+        }
+    };
+    (await $counter:expr, $method:ident $(, $argument:expr)*) => {
+        match &$counter.0 {
+            At::Shards(counter) => counter.$method($($argument),*).await,
+            #[cfg(feature = "service")]
+            At::Service(counter) => counter.$method($($argument),*).await,
+        }
+    };
+}
+
+impl Counter {
+    /// Its name.
+    pub fn account(&self) -> &Account {
+        call!(self, account)
+    }
+
+    /// The account at the shards: its manifest, for example. None, if coordinators have it.
+    pub fn at_shards(&self) -> Option<&segments::Counter> {
+        match &self.0 {
+            At::Shards(counter) => Some(counter),
+            #[cfg(feature = "service")]
+            At::Service(_) => None,
+        }
+    }
+
+    /// Adds `amount`, once.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer; a segment refused the id or the amount.
+    pub async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+        call!(await self, deposit, id, amount)
+    }
+
+    /// Takes `amount` once, from any segments of the account.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::Insufficient`] if, at some instant of the request, the whole account had less.
+    pub async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+        call!(await self, deduct, id, amount)
+    }
+
+    /// Sets `amount` aside, once, until it is confirmed or cancelled. At `deadline_ms` (since 1970, by the segment's
+    /// clock) it comes back by itself. A repeat must have the same deadline.
+    ///
+    /// # Errors
+    ///
+    /// As for [`deduct`](Self::deduct); and if the deadline is more than `idempotency_for` after the time of the id.
+    pub async fn reserve(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        deadline_ms: u64,
+    ) -> Result<Reserved, CounterError> {
+        call!(await self, reserve, id, amount, deadline_ms)
+    }
+
+    /// Spends the money reserved under `id`. Returns how the reservation ended.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::UnknownReservation`] if there is none; [`CounterError::Insufficient`] if the account had too
+    /// little for it.
+    pub async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
+        call!(await self, confirm, id)
+    }
+
+    /// Gives back the money reserved under `id`. Returns how the reservation ended. A reservation of that id that
+    /// arrives later reserves nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::Insufficient`] if the account had too little for it.
+    pub async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
+        call!(await self, cancel, id)
+    }
+
+    /// Moves `amount` to another account of the same namespace, once.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::Insufficient`] as for [`deduct`](Self::deduct); [`CounterError::TransferRefused`] if the money
+    /// is back; [`CounterError::TransferUnfinished`] if the transfer has begun and is not finished: repeat it, or
+    /// [`sweep`](Self::sweep), to finish it; [`CounterError::NoDestination`] if the account `to` does not exist, or is
+    /// of a client that reaches other accounts: nothing is taken.
+    pub async fn transfer(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        to: &Self,
+    ) -> Result<(), CounterError> {
+        match (&self.0, &to.0) {
+            (At::Shards(from), At::Shards(to)) => from.transfer(id, amount, to).await,
+            #[cfg(feature = "service")]
+            (At::Service(from), At::Service(to)) => from.transfer(id, amount, to).await,
+            #[cfg(feature = "service")]
+            (At::Shards(_), At::Service(_)) | (At::Service(_), At::Shards(_)) => {
+                let to = to.account().clone();
+                Err(CounterError::NoDestination { to })
+            }
+        }
+    }
+
+    /// The balance by one read of each segment: fast, and not exact. Changes between the first read and the last may
+    /// count or not. Money that moves meanwhile may count twice, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer.
+    pub async fn balance(&self) -> Result<Balance, CounterError> {
+        call!(await self, balance)
+    }
+
+    /// The balance at one instant of this call, including held money. Callers of a busy account wait for a moment;
+    /// reservations can be confirmed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer.
+    pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
+        call!(await self, exact_balance)
+    }
+
+    /// The number of segments that take new requests.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer.
+    pub async fn segments(&self) -> Result<u32, CounterError> {
+        match &self.0 {
+            At::Shards(counter) => {
+                let manifest = counter.read_manifest().await?;
+                let newest = manifest.layouts().last();
+                Ok(newest.map_or(0, |layout| layout.segments))
+            }
+            #[cfg(feature = "service")]
+            At::Service(counter) => counter.segments().await,
+        }
+    }
+
+    /// The content of every segment, not read at one instant. Coordinators tell the amounts, the doubts and the losses of
+    /// each, and leave its version, its loans and its clock out.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer.
+    pub async fn inspect(&self) -> Result<Inspection, CounterError> {
+        call!(await self, inspect)
+    }
+
+    /// Changes the number of segments that are homes, during normal use. Former homes remain: they have the answers to
+    /// old requests, and lend their money to the others. Takes about 11 s.
+    ///
+    /// # Errors
+    ///
+    /// A number out of range; too many changes of this account; or [`CounterError::Lost`] if the account lost segments.
+    pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
+        call!(await self, resegment, segments)
+    }
+
+    /// Closes the account permanently: it refuses deposits and transfers from now on. Its money can still be taken out,
+    /// and held money can be spent or given back.
+    ///
+    /// # Errors
+    ///
+    /// No answer: some segments may be closed, and others not. Repeat the call.
+    pub async fn close(&self) -> Result<(), CounterError> {
+        call!(await self, close)
+    }
+
+    /// Expires reservations, finishes transfers, forgets old answers. Any number of processes may do this at any time.
+    ///
+    /// # Errors
+    ///
+    /// The account cannot be read. All other errors are in the result.
+    pub async fn sweep(&self) -> Result<Swept, CounterError> {
+        call!(await self, sweep)
+    }
+
+    /// Accepts segments in doubt as they are, and replaces lost segments without their money. Returns the segments
+    /// before that. Takes about 11 s.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer: repeat the call.
+    pub async fn accept(&self) -> Result<Inspection, CounterError> {
+        call!(await self, accept)
+    }
+}

@@ -1,0 +1,353 @@
+//! Accounts at coordinators: one call per step. Every request has an id or a goal, so that it may be repeated at
+//! another coordinator.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use ringfence_api::{
+    Error,
+    v1::{
+        self, AcceptAccountRequest, AccountSegments, CancelRequest, CloseAccountRequest,
+        ConfirmRequest, CreateAccountRequest, DeductRequest, DepositRequest, GetAccountRequest,
+        GetAccountResponse, GetBalanceRequest, ResegmentAccountRequest, ReservationState,
+        ReserveRequest, SweepAccountRequest, TransferRequest,
+        counter_service_client::CounterServiceClient,
+    },
+};
+use ringfence_coordinator::name::Namespace;
+use ringfence_segment_lock::{
+    Account, Amount, Balance, CounterError, Durability, Ended, Inspection, LostSegment,
+    LostSegments, ManifestError, RequestId, Reserved, Seen, Swept, Terms, limits::SEGMENTS_MAX,
+    segment::SegmentView,
+};
+
+use super::{
+    failed,
+    reach::{Failed, Reach},
+};
+
+/// A coordinator asks its shards for about 5 s, and answers by then.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The same, for work on a whole account.
+const WORK_WITHIN: Duration = Duration::from_secs(60);
+
+/// The accounts of a namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Accounts {
+    reach: Arc<Reach>,
+    namespace: Namespace,
+}
+
+/// An account.
+#[derive(Debug)]
+pub(crate) struct RemoteCounter {
+    of: Accounts,
+    account: Account,
+}
+
+/// Makes a call of CounterService.
+macro_rules! call {
+    ($counter:expr, $within:expr, $method:ident, $message:expr) => {{
+        let (message, reach) = ($message, &$counter.of.reach);
+        let answer = reach.ask($within, |channel| {
+            let request = reach.request(message.clone());
+            async move { CounterServiceClient::new(channel).$method(request).await }
+        });
+        answer.await
+    }};
+}
+
+/// Makes a call of CounterService that changes something.
+macro_rules! change {
+    ($counter:expr, $within:expr, $method:ident, $message:expr) => {
+        call!($counter, $within, $method, $message)
+            .map_err(|error| failed::counter(error, &$counter.account, None))
+    };
+}
+
+impl Accounts {
+    pub(crate) fn new(reach: Arc<Reach>, namespace: Namespace) -> Self {
+        Self { reach, namespace }
+    }
+
+    pub(crate) fn open(&self, account: Account) -> RemoteCounter {
+        let of = self.clone();
+        RemoteCounter { of, account }
+    }
+
+    pub(crate) async fn create(
+        &self,
+        account: Account,
+        terms: Terms,
+        segments: u32,
+    ) -> Result<RemoteCounter, CounterError> {
+        // In a request, 0 is the default.
+        terms.check().map_err(ManifestError::Terms)?;
+        if !(1..=SEGMENTS_MAX).contains(&segments) {
+            return Err(ManifestError::Segments { value: segments }.into());
+        }
+        let counter = self.open(account);
+        let (durability, replicas) = durability(terms.durability);
+        let request = CreateAccountRequest {
+            account: counter.place(),
+            segments,
+            durability: durability.into(),
+            replicas,
+            idempotency_for: length(terms.idempotency_for_ms),
+            idempotency_at_least: length(terms.idempotency_at_least_ms),
+            skew: length(terms.skew_ms),
+            ids_max: u32::try_from(terms.ids_max).unwrap_or(u32::MAX),
+        };
+        change!(counter, ANSWER_WITHIN, create_account, request)?;
+        Ok(counter)
+    }
+}
+
+impl RemoteCounter {
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Its name in a request.
+    fn place(&self) -> Option<v1::Account> {
+        Some(v1::Account {
+            namespace: self.of.namespace.to_string(),
+            name: self.account.as_str().to_owned(),
+        })
+    }
+
+    pub(crate) async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+        let request = DepositRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+            amount: amount.get(),
+        };
+        change!(self, ANSWER_WITHIN, deposit, request)?;
+        Ok(())
+    }
+
+    pub(crate) async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+        let request = DeductRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+            amount: amount.get(),
+        };
+        change!(self, ANSWER_WITHIN, deduct, request)?;
+        Ok(())
+    }
+
+    pub(crate) async fn reserve(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        deadline_ms: u64,
+    ) -> Result<Reserved, CounterError> {
+        let request = ReserveRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+            amount: amount.get(),
+            deadline: Some(time(deadline_ms)),
+        };
+        let reserved = change!(self, ANSWER_WITHIN, reserve, request)?;
+        match reserved.state() {
+            ReservationState::Held => Ok(Reserved::Held),
+            state => ended(state).map(Reserved::Ended),
+        }
+    }
+
+    pub(crate) async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
+        let request = ConfirmRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+        };
+        ended(change!(self, ANSWER_WITHIN, confirm, request)?.state())
+    }
+
+    pub(crate) async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
+        let request = CancelRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+        };
+        ended(change!(self, ANSWER_WITHIN, cancel, request)?.state())
+    }
+
+    pub(crate) async fn transfer(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        to: &Self,
+    ) -> Result<(), CounterError> {
+        let request = TransferRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+            amount: amount.get(),
+            to: to.account.as_str().to_owned(),
+        };
+        let moved = call!(self, ANSWER_WITHIN, transfer, request);
+        moved.map_err(|error| failed::counter(error, &self.account, Some(&to.account)))?;
+        Ok(())
+    }
+
+    pub(crate) async fn balance(&self) -> Result<Balance, CounterError> {
+        self.balance_of(false).await
+    }
+
+    pub(crate) async fn exact_balance(&self) -> Result<Balance, CounterError> {
+        self.balance_of(true).await
+    }
+
+    async fn balance_of(&self, exact: bool) -> Result<Balance, CounterError> {
+        let request = GetBalanceRequest {
+            account: self.place(),
+            exact,
+        };
+        let found =
+            call!(self, ANSWER_WITHIN, get_balance, request).map_err(|error| self.unread(error))?;
+        Ok(Balance {
+            available: found.available.into(),
+            in_flight: found.in_flight.into(),
+            held: found.held.into(),
+            losses: found.losses,
+            lost: found.lost_segments as usize,
+            counts_twice: found.counts_twice,
+        })
+    }
+
+    pub(crate) async fn segments(&self) -> Result<u32, CounterError> {
+        let homes = self.read().await?.homes;
+        homes.ok_or_else(|| failed::unknown("the number of segments is being changed"))
+    }
+
+    pub(crate) async fn inspect(&self) -> Result<Inspection, CounterError> {
+        Ok(inspection(self.read().await?.segments))
+    }
+
+    fn unread(&self, error: Failed) -> CounterError {
+        failed::of_read(failed::counter(error, &self.account, None))
+    }
+
+    async fn read(&self) -> Result<GetAccountResponse, CounterError> {
+        let request = GetAccountRequest {
+            account: self.place(),
+        };
+        call!(self, ANSWER_WITHIN, get_account, request).map_err(|error| self.unread(error))
+    }
+
+    pub(crate) async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
+        let request = ResegmentAccountRequest {
+            account: self.place(),
+            segments,
+        };
+        change!(self, WORK_WITHIN, resegment_account, request)?;
+        Ok(())
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), CounterError> {
+        let request = CloseAccountRequest {
+            account: self.place(),
+        };
+        change!(self, WORK_WITHIN, close_account, request)?;
+        Ok(())
+    }
+
+    pub(crate) async fn sweep(&self) -> Result<Swept, CounterError> {
+        let request = SweepAccountRequest {
+            account: self.place(),
+        };
+        let swept = change!(self, WORK_WITHIN, sweep_account, request)?;
+        let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let failures = swept.failures.into_iter().map(|failure| {
+            let error = Error::from_detail(failure.error.unwrap_or_default(), failure.message);
+            let repeats = false;
+            failed::counter(Failed { error, repeats }, &self.account, None)
+        });
+        Ok(Swept {
+            expired: count(swept.expired),
+            delivered: count(swept.delivered),
+            returned: count(swept.returned),
+            unpinned: count(swept.unpinned),
+            purged: count(swept.purged),
+            errors: failures.collect(),
+        })
+    }
+
+    pub(crate) async fn accept(&self) -> Result<Inspection, CounterError> {
+        let request = AcceptAccountRequest {
+            account: self.place(),
+        };
+        let accepted = change!(self, WORK_WITHIN, accept_account, request)?;
+        Ok(inspection(accepted.before))
+    }
+}
+
+/// An id of a request, as a message.
+pub(super) fn request_id(id: &RequestId) -> v1::RequestId {
+    v1::RequestId {
+        created_at: Some(time(id.time_ms())),
+        name: id.name().to_owned(),
+    }
+}
+
+/// A durability, with its number of replicas, as a message.
+pub(super) fn durability(durability: Durability) -> (v1::Durability, u32) {
+    match durability {
+        Durability::Memory => (v1::Durability::Memory, 0),
+        Durability::Disk => (v1::Durability::Disk, 0),
+        Durability::Replicas(count) => (v1::Durability::Replicas, count.into()),
+    }
+}
+
+fn ended(state: ReservationState) -> Result<Ended, CounterError> {
+    match state {
+        ReservationState::Confirmed => Ok(Ended::Confirmed),
+        ReservationState::Cancelled => Ok(Ended::Cancelled),
+        ReservationState::Expired => Ok(Ended::Expired),
+        ReservationState::Held | ReservationState::Unspecified => {
+            Err(failed::unknown("a coordinator of another release"))
+        }
+    }
+}
+
+fn inspection(segments: Option<AccountSegments>) -> Inspection {
+    let AccountSegments { present, lost } = segments.unwrap_or_default();
+    let views = present.into_iter().map(|segment| {
+        let view = SegmentView {
+            value: segment.available,
+            held: segment.held,
+            doubtful: segment.in_doubt,
+            losses: segment.losses,
+            ..SegmentView::default()
+        };
+        (segment.index, view)
+    });
+    let lost = lost.into_iter().map(|segment| LostSegment {
+        index: segment.index,
+        last_seen: segment.last_seen.map(|seen| Seen {
+            owned: seen.amount,
+            losses: seen.losses,
+            at_ms: seen.at.map_or(0, millis),
+        }),
+    });
+    Inspection {
+        views: views.collect::<BTreeMap<_, _>>(),
+        lost: LostSegments(lost.collect()),
+    }
+}
+
+fn length(millis: u64) -> Option<prost_types::Duration> {
+    Duration::from_millis(millis).try_into().ok()
+}
+
+fn time(millis: u64) -> prost_types::Timestamp {
+    let since = Duration::from_millis(millis);
+    prost_types::Timestamp {
+        seconds: since.as_secs().try_into().unwrap_or(i64::MAX),
+        nanos: since.subsec_nanos().try_into().unwrap_or_default(),
+    }
+}
+
+fn millis(time: prost_types::Timestamp) -> u64 {
+    let seconds = u64::try_from(time.seconds).unwrap_or_default();
+    let millis = u64::try_from(time.nanos / 1_000_000).unwrap_or_default();
+    seconds.saturating_mul(1000).saturating_add(millis)
+}

@@ -1,0 +1,387 @@
+//! Counters and latches of the library: the same tests on the servers and over the service; and those of coordinators
+//! that fail.
+
+use std::time::Duration;
+
+use ringfence_client::{
+    Client, Coordinators, Counter, LatchError,
+    counter::{
+        Amount, CounterError, Durability, Effect, Ended, LostSegments, RequestId, Reserved, Terms,
+        segment::Refusal,
+    },
+};
+use ringfence_test_support::{Relay, eventually};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    client::{Two, on_both, shared},
+    scene::Scene,
+};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// The clocks of its callers and its shards are those of one host.
+const TERMS: Terms = Terms {
+    idempotency_for_ms: 60_000,
+    idempotency_at_least_ms: 60_000,
+    skew_ms: 200,
+    ids_max: 100_000,
+    durability: Durability::Memory,
+};
+
+on_both![
+    a_repeat_by_another_process_takes_effect_once,
+    reservations_end_once,
+    a_transfer_arrives_once_or_takes_nothing,
+    no_coin_is_lost_or_made_by_many_tasks,
+    a_call_that_is_dropped_is_finished_by_its_repeat,
+    an_account_is_looked_at_changed_and_closed,
+    refusals_say_what_became_of_the_request,
+    a_latch_is_set_once_and_opens_by_distinct_requests,
+    tasks_that_wait_for_a_latch_share_their_requests,
+];
+
+fn amount(value: i64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+fn request(client: &Client, name: &str) -> RequestId {
+    client.counters().request(name).unwrap()
+}
+
+/// The account with 100 coins in it, as both processes have it.
+async fn hundred(Two { one, two, .. }: &Two, name: &str) -> (Counter, Counter) {
+    let counters = one.counters();
+    let ours = counters.create(name, TERMS, 3).await.unwrap();
+    let gift = request(one, "gift");
+    ours.deposit(&gift, amount(100)).await.unwrap();
+    (ours, two.counters().open(name).unwrap())
+}
+
+/// The coins to spend, and those set aside.
+async fn coins(counter: &Counter) -> (i128, i128) {
+    let balance = counter.exact_balance().await.unwrap();
+    (balance.available, balance.held)
+}
+
+async fn a_repeat_by_another_process_takes_effect_once(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    let order = request(&two.one, "order");
+    for counter in [&ours, &theirs, &ours] {
+        counter.deduct(&order, amount(30)).await.unwrap();
+    }
+    assert_eq!(coins(&theirs).await, (70, 0));
+    let too_much = request(&two.two, "too much");
+    for counter in [&theirs, &ours] {
+        let refused = counter.deduct(&too_much, amount(71)).await;
+        assert!(matches!(refused, Err(CounterError::Insufficient)));
+    }
+    let other = theirs.deduct(&order, amount(31)).await.unwrap_err();
+    assert!(matches!(other, CounterError::Refused(Refusal::Conflict)));
+    assert_eq!(theirs.balance().await.unwrap().available, 70);
+}
+
+async fn reservations_end_once(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    let reserve = async |name: &str, length: u64| {
+        let id = request(&two.one, name);
+        let until_ms = id.time_ms() + length;
+        for counter in [&ours, &theirs] {
+            let reserved = counter.reserve(&id, amount(10), until_ms).await;
+            assert_eq!(reserved.unwrap(), Reserved::Held);
+        }
+        id
+    };
+    let (spent, back) = (reserve("1", 30_000).await, reserve("2", 30_000).await);
+    assert_eq!(coins(&ours).await, (80, 20));
+    for counter in [&theirs, &ours] {
+        assert_eq!(counter.confirm(&spent).await.unwrap(), Ended::Confirmed);
+        assert_eq!(counter.cancel(&spent).await.unwrap(), Ended::Confirmed);
+        assert_eq!(counter.cancel(&back).await.unwrap(), Ended::Cancelled);
+    }
+    assert_eq!(coins(&ours).await, (90, 0));
+    let early = request(&two.two, "cancelled before it comes");
+    assert_eq!(theirs.cancel(&early).await.unwrap(), Ended::Cancelled);
+    let late = ours.reserve(&early, amount(1), early.time_ms() + 1000);
+    let late = late.await.unwrap();
+    assert_eq!(late, Reserved::Ended(Ended::Cancelled));
+    let nobody = request(&two.one, "nobody");
+    let unknown = ours.confirm(&nobody).await.unwrap_err();
+    assert!(matches!(unknown, CounterError::UnknownReservation));
+    assert!(unknown.is_retryable());
+}
+
+async fn a_transfer_arrives_once_or_takes_nothing(two: Two) {
+    let (ours, theirs) = hundred(&two, "from").await;
+    let to = two.one.counters().create("to", TERMS, 1).await.unwrap();
+    let theirs_to = two.two.counters().open("to").unwrap();
+    let id = request(&two.one, "move");
+    ours.transfer(&id, amount(40), &to).await.unwrap();
+    theirs.transfer(&id, amount(40), &theirs_to).await.unwrap();
+    assert_eq!((coins(&ours).await.0, coins(&to).await.0), (60, 40));
+
+    let absent = two.one.counters().open("absent").unwrap();
+    let id = request(&two.one, "nowhere");
+    let refused = ours.transfer(&id, amount(1), &absent).await.unwrap_err();
+    assert!(matches!(&refused, CounterError::NoDestination { to } if to.as_str() == "absent"));
+    assert_eq!(refused.effect(), Effect::None);
+    let refused = absent.transfer(&id, amount(1), &to).await.unwrap_err();
+    assert!(matches!(refused, CounterError::NoAccount { account } if account.as_str() == "absent"));
+
+    to.close().await.unwrap();
+    let id = request(&two.one, "to a closed account");
+    let refused = ours.transfer(&id, amount(1), &to).await.unwrap_err();
+    assert!(matches!(&refused, CounterError::TransferRefused { to } if to.as_str() == "to"));
+    assert_eq!((coins(&ours).await.0, coins(&to).await.0), (60, 40));
+}
+
+async fn no_coin_is_lost_or_made_by_many_tasks(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    let mut tasks = JoinSet::new();
+    for task in 0..8_i64 {
+        let client = [&two.one, &two.two][task as usize % 2].clone();
+        tasks.spawn(async move {
+            let counter = client.counters().open("coins").unwrap();
+            let mut balance = 0;
+            for nth in 0..12 {
+                let id = request(&client, &format!("{task}.{nth}"));
+                let (change, of) = (nth % 3 == 0, task + nth);
+                let done = match change {
+                    true => counter.deposit(&id, amount(of + 1)).await,
+                    false => counter.deduct(&id, amount(of + 1)).await,
+                };
+                match done {
+                    Ok(()) => balance += if change { of + 1 } else { -of - 1 },
+                    Err(CounterError::Insufficient) => {}
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            balance
+        });
+    }
+    let changes = timeout(2 * SOON, tasks.join_all()).await.unwrap();
+    let sum = 100 + i128::from(changes.iter().sum::<i64>());
+    assert_eq!(coins(&ours).await, (sum, 0));
+    assert_eq!(theirs.balance().await.unwrap().available, sum);
+}
+
+async fn a_call_that_is_dropped_is_finished_by_its_repeat(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    for wait in 0..20 {
+        let id = request(&two.one, &format!("{wait}"));
+        let dropped = ours.deduct(&id, amount(1));
+        let _ = timeout(Duration::from_micros(100 * wait), dropped).await;
+        theirs.deduct(&id, amount(1)).await.unwrap();
+    }
+    assert_eq!(coins(&ours).await, (80, 0));
+}
+
+async fn an_account_is_looked_at_changed_and_closed(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    assert_eq!(theirs.segments().await.unwrap(), 3);
+    let held = request(&two.one, "held");
+    let until_ms = held.time_ms() + 500;
+    ours.reserve(&held, amount(7), until_ms).await.unwrap();
+    let found = theirs.inspect().await.unwrap();
+    let sum = |part: fn(&ringfence_client::counter::segment::SegmentView) -> i64| -> i64 {
+        found.views.values().map(part).sum()
+    };
+    assert_eq!(
+        (found.views.len(), sum(|one| one.value), sum(|one| one.held)),
+        (3, 93, 7)
+    );
+    assert!(found.is_sound() && found.lost == LostSegments::default());
+
+    timeout(SOON, theirs.resegment(2)).await.unwrap().unwrap();
+    assert_eq!(ours.segments().await.unwrap(), 2);
+    eventually("a sweep gives the reservation back", async || {
+        let swept = ours.sweep().await.unwrap();
+        assert!(swept.errors.is_empty(), "{swept:?}");
+        coins(&theirs).await == (100, 0)
+    })
+    .await;
+    assert!(theirs.accept().await.unwrap().is_sound());
+
+    theirs.close().await.unwrap();
+    let late = request(&two.one, "late");
+    let refused = ours.deposit(&late, amount(1)).await.unwrap_err();
+    assert!(matches!(refused, CounterError::Refused(Refusal::Closed)));
+    ours.deduct(&late, amount(100)).await.unwrap();
+}
+
+async fn refusals_say_what_became_of_the_request(two: Two) {
+    let counters = two.one.counters();
+    let coins = counters.create("coins", TERMS, 2).await.unwrap();
+    counters.create("coins", TERMS, 5).await.unwrap();
+    let other = Terms {
+        ids_max: 9,
+        ..TERMS
+    };
+    let exists = counters.create("coins", other, 2).await.unwrap_err();
+    assert!(matches!(exists, CounterError::AccountExists { .. }));
+    let many = counters.create("many", TERMS, 1025).await.unwrap_err();
+    let never = counters.create(
+        "never",
+        Terms {
+            skew_ms: 0,
+            ..TERMS
+        },
+        1,
+    );
+    for (refused, field) in [
+        (many, "segments"),
+        (never.await.unwrap_err(), "skew_ms"),
+        (counters.open("").unwrap_err(), "account name"),
+        (coins.resegment(0).await.unwrap_err(), "segments"),
+    ] {
+        assert!(refused.to_string().contains(field), "{refused}");
+        assert!(!refused.is_retryable(), "{refused}");
+    }
+    let absent = counters.open("absent").unwrap();
+    let id = request(&two.one, "id");
+    let refused = absent.deposit(&id, amount(1)).await.unwrap_err();
+    assert!(matches!(&refused, CounterError::NoAccount { .. }));
+    let found = (refused.is_retryable(), refused.effect_of_call());
+    assert_eq!(found, (false, Effect::None));
+    assert!(absent.balance().await.is_err() && absent.inspect().await.is_err());
+
+    let later = RequestId::new(id.time_ms() + 60_000, "later").unwrap();
+    let later = coins.deposit(&later, amount(1)).await.unwrap_err();
+    assert!(later.is_retryable() && later.retry_after().is_some());
+    let until_ms = id.time_ms() + TERMS.idempotency_for_ms + 1;
+    let refused = coins.reserve(&id, amount(1), until_ms).await.unwrap_err();
+    for error in [later, refused] {
+        assert_eq!(
+            (error.effect(), error.effect_of_call()),
+            (Effect::None, Effect::None)
+        );
+    }
+}
+
+async fn a_latch_is_set_once_and_opens_by_distinct_requests(two: Two) {
+    let (ours, theirs) = (
+        two.one.latch("latch").unwrap(),
+        two.two.latch("latch").unwrap(),
+    );
+    let first = request(&two.one, "1");
+    let early = theirs.count_down(&first).await.unwrap_err();
+    assert!(matches!(early, LatchError::NotSet(_)) && early.is_retryable());
+    assert!(matches!(ours.remaining().await, Err(LatchError::NotSet(_))));
+    let count = ours.set(0, Durability::Memory).await;
+    assert!(matches!(count, Err(LatchError::Count(0))));
+    for latch in [&ours, &theirs] {
+        latch.set(2, Durability::Memory).await.unwrap();
+    }
+    let other = theirs.set(3, Durability::Memory).await.unwrap_err();
+    assert!(matches!(other, LatchError::AlreadySet(_)) && !other.is_retryable());
+    for latch in [&ours, &theirs, &ours] {
+        latch.count_down(&first).await.unwrap();
+        assert_eq!(latch.remaining().await.unwrap(), 1);
+    }
+    let late = ours.opened_within(Duration::from_millis(300)).await;
+    assert!(matches!(late, Err(LatchError::TimedOut { .. })));
+    for name in ["2", "3"] {
+        let next = request(&two.two, name);
+        theirs.count_down(&next).await.unwrap();
+        assert_eq!(ours.remaining().await.unwrap(), 0);
+    }
+    timeout(SOON, ours.opened()).await.unwrap().unwrap();
+}
+
+async fn tasks_that_wait_for_a_latch_share_their_requests(two: Two) {
+    let mut waits = JoinSet::new();
+    for task in 0..40 {
+        let client = [&two.one, &two.two][task % 2].clone();
+        waits.spawn(async move {
+            client.latch("latch").unwrap().opened().await.unwrap();
+            Instant::now()
+        });
+    }
+    let latch = two.one.latch("latch").unwrap();
+    latch.set(1, Durability::Memory).await.unwrap();
+    // All processes make one request per 50 ms and process, at most.
+    let (before, began) = (two.scene.script_calls().await, Instant::now());
+    sleep(Duration::from_secs(1)).await;
+    let made = two.scene.script_calls().await - before;
+    let processes = 5;
+    let most = processes * began.elapsed().as_millis() / 50;
+    assert!(u128::from(made) <= most, "{made} calls, more than {most}");
+    assert!(waits.try_join_next().is_none());
+    latch.count_down(&request(&two.one, "1")).await.unwrap();
+    let open = Instant::now();
+    for woken in timeout(SOON, waits.join_all()).await.unwrap() {
+        assert!(woken - open < Duration::from_secs(1), "{:?}", woken - open);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_wait_for_a_latch_make_one_call() {
+    let scene = Scene::set_with(|config| config.limits.streams = 4).await;
+    let client = Client::builder().coordinators(&*scene.url);
+    let client = client.build().await.unwrap();
+    let latch = client.latch("latch").unwrap();
+    latch.set(1, Durability::Memory).await.unwrap();
+    let mut waits = JoinSet::new();
+    for _ in 0..20 {
+        let latch = latch.clone();
+        waits.spawn(async move { latch.opened().await });
+    }
+    // There is room for others on the connection.
+    for _ in 0..20 {
+        assert_eq!(latch.remaining().await.unwrap(), 1);
+        sleep(Duration::from_millis(20)).await;
+    }
+    latch.count_down(&request(&client, "1")).await.unwrap();
+    let opened = timeout(SOON, waits.join_all()).await.unwrap();
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_go_on_at_the_next_coordinator_and_take_effect_once() {
+    let scene = Scene::set_with(shared).await;
+    let other = scene.another(shared).await;
+    let port = |url: &str| url.rsplit(':').next().unwrap().parse().unwrap();
+    // The session that the client was built by was at the spare one.
+    let spare = Relay::to(port(&scene.url)).await;
+    let used = Relay::to(port(&other.url)).await;
+    let urls = [&spare, &used].map(|relay| format!("http://127.0.0.1:{}", relay.port()));
+    let urls = Coordinators::new(urls);
+    let client = Client::builder().coordinators(urls).build().await.unwrap();
+    let coins = client.counters().create("coins", TERMS, 2).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for task in 0..8 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            let coins = client.counters().open("coins").unwrap();
+            for nth in 0..60 {
+                let id = request(&client, &format!("{task}.{nth}"));
+                coins.deposit(&id, amount(1)).await.unwrap();
+            }
+        });
+    }
+    let latch = client.latch("latch").unwrap();
+    latch.set(1, Durability::Memory).await.unwrap();
+    let mut waits = JoinSet::new();
+    let waiting = latch.clone();
+    waits.spawn(async move { waiting.opened().await });
+    // The connection ends while calls are under way, some of them without their answers.
+    while coins.balance().await.unwrap().available < 100 {}
+    drop(used);
+    timeout(2 * SOON, tasks.join_all()).await.unwrap();
+    assert_eq!(coins.exact_balance().await.unwrap().available, 480);
+    latch.count_down(&request(&client, "1")).await.unwrap();
+    let opened = timeout(SOON, waits.join_all()).await.unwrap();
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+
+    drop(spare);
+    let id = request(&client, "to nobody");
+    let unknown = coins.deposit(&id, amount(1)).await.unwrap_err();
+    assert!(unknown.is_retryable(), "{unknown:?}");
+    assert_eq!(unknown.effect_of_call(), Effect::Unknown);
+    let unread = coins.balance().await.unwrap_err();
+    assert!(unread.is_retryable(), "{unread:?}");
+    assert_eq!(unread.effect_of_call(), Effect::None);
+}
