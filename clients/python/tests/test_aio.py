@@ -159,6 +159,19 @@ def test_a_closed_client_loses_its_locks(shared: Coordinator, key: str) -> None:
     asyncio.run(work())
 
 
+def test_a_latch_opens_by_distinct_requests(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        async with Client(shared.address) as client:
+            latch = client.latch(key)
+            await latch.set(1)
+            assert await latch.remaining() == 1 and not await latch.wait(0.1)
+            opened = asyncio.create_task(latch.wait(20))
+            await latch.count_down(ringfence.RequestId.new())
+            assert await opened
+
+    asyncio.run(work())
+
+
 def test_counters_change_once_per_request(shared: Coordinator, key: str) -> None:
     async def work() -> None:
         async with Client(shared.address) as client:

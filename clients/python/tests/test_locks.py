@@ -228,6 +228,31 @@ def test_counters_change_once_per_request(client: Client, key: str) -> None:
     eventually(lambda: account.balance().available == 70)
 
 
+def test_a_latch_opens_by_distinct_requests(client: Client, key: str) -> None:
+    latch = client.latch(key)
+    assert not latch.wait(0)  # it is not set
+    with pytest.raises(ringfence.RingfenceError) as caught:
+        latch.set(0)
+    assert caught.value.reason == "INVALID_INPUT"
+    for _ in range(2):
+        latch.set(2)
+    with pytest.raises(ringfence.RingfenceError) as caught:
+        latch.set(3)
+    assert caught.value.reason == "ACCOUNT_EXISTS" and not caught.value.retryable
+    first = ringfence.RequestId.new("1")
+    for _ in range(3):
+        latch.count_down(first)
+        assert latch.remaining() == 1
+    assert not latch.wait(0.2)
+    opened = []
+    waiter = threading.Thread(target=lambda: opened.append(latch.wait(20)))
+    waiter.start()
+    latch.count_down(ringfence.RequestId.new("2"))
+    waiter.join(20)
+    assert opened == [True]
+    assert latch.remaining() == 0 and latch.wait(1)
+
+
 def test_permits_are_taken_as_long_as_there_are_some(client: Client, key: str) -> None:
     permit = client.semaphore(key, 3)
     with client.semaphore(key, 3, permits=2, lease=LEASE) as two, permit as one:

@@ -6,7 +6,7 @@
 """
 
 from . import aio
-from ._blocking import Account, Client, Guard, Lock, RwLock
+from ._blocking import Account, Client, Guard, Latch, Lock, RwLock
 from ._requests import Balance, RequestId, Reservation
 from ._rules import Danger, Outcome
 from .errors import Insufficient, LockLost, NotAcquired, RingfenceError, Unavailable
@@ -18,6 +18,7 @@ __all__ = [
     "Danger",
     "Guard",
     "Insufficient",
+    "Latch",
     "Lock",
     "LockLost",
     "NotAcquired",

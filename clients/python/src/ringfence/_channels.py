@@ -6,7 +6,7 @@ import os
 import socket
 from typing import Any, Callable, Optional, Sequence, Union
 
-from .v1 import counter_pb2, lock_pb2
+from .v1 import counter_pb2, latch_pb2, lock_pb2
 
 _ANSWERS: dict[tuple[str, str], Any] = {
     ("LockService", "Acquire"): lock_pb2.AcquireResponse,
@@ -21,6 +21,10 @@ _ANSWERS: dict[tuple[str, str], Any] = {
     ("CounterService", "Confirm"): counter_pb2.ConfirmResponse,
     ("CounterService", "Cancel"): counter_pb2.CancelResponse,
     ("CounterService", "Transfer"): counter_pb2.TransferResponse,
+    ("LatchService", "SetLatch"): latch_pb2.SetLatchResponse,
+    ("LatchService", "CountDownLatch"): latch_pb2.CountDownLatchResponse,
+    ("LatchService", "GetLatch"): latch_pb2.GetLatchResponse,
+    ("LatchService", "WaitLatch"): latch_pb2.WaitLatchResponse,
 }
 
 

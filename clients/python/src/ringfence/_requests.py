@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple, Union
 
-from .v1 import counter_pb2
+from .v1 import counter_pb2, latch_pb2
 
 
 def key_bytes(key: Union[str, bytes]) -> bytes:
@@ -116,3 +116,15 @@ def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: 
         account=account, id=request.message(), amount=amount, to=to
     )
     return "Transfer", message
+
+
+def set_latch(name: str, count: int) -> Request:
+    return "SetLatch", latch_pb2.SetLatchRequest(name=name, count=count)
+
+
+def count_down(name: str, request: RequestId) -> Request:
+    return "CountDownLatch", latch_pb2.CountDownLatchRequest(name=name, id=request.message())
+
+
+def get_latch(name: str) -> Request:
+    return "GetLatch", latch_pb2.GetLatchRequest(name=name)

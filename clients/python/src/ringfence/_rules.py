@@ -7,14 +7,15 @@ client and the one for asyncio carry out the same steps.
 from __future__ import annotations
 
 import enum
+import math
 import os
 import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Generator, Literal, Optional, Union
 
 from ._clock import now
-from .errors import LockLost, RingfenceError
-from .v1 import lock_pb2
+from .errors import LockLost, NotAcquired, RingfenceError
+from .v1 import latch_pb2, lock_pb2
 
 #: A side of a read-write lock.
 Side = Literal["readers", "writers"]
@@ -23,6 +24,9 @@ Rule = Generator[Union["Call", "Pause", "Danger"], Any, Any]
 
 #: Between two attempts of a call, in seconds: the first pause, doubled with each failure.
 _PAUSE, _PAUSE_MAX = 0.02, 1.0
+
+#: One wait for a latch, of many, in seconds.
+_LATCH_WAIT = 10.0
 
 #: How long a call that the caller has given up may still get its answer, in seconds. If it is a
 #: grant, it is released; a grant that comes after that stays until its lease ends.
@@ -300,14 +304,38 @@ def _lost(answer: lock_pb2.ReleaseResponse) -> bool:
     return bool(answer.outcome == lock_pb2.RELEASE_OUTCOME_LOST)
 
 
-def count(method: str, request: Any, timeout: float, coordinators: int) -> Rule:
-    """A call on an account. Repeats have one effect, so it asks again until `timeout` is over."""
+def count(service: str, method: str, request: Any, timeout: float, coordinators: int) -> Rule:
+    """A call whose repeats have one effect, so that it asks again until `timeout` is over."""
     ends = now() + timeout
     failures = 0
     while True:
         try:
             limit = min(ends - now(), timeout / coordinators)
-            return (yield Call("CounterService", method, request, limit, move_on=True))
+            return (yield Call(service, method, request, limit, move_on=True))
+        except RingfenceError as error:
+            failures += 1
+            pause = _pause(failures, error)
+            if not error.retryable or now() + pause >= ends:
+                raise
+            yield Pause(pause)
+
+
+def wait_latch(name: str, wait: Optional[float], timeout: float, coordinators: int) -> Rule:
+    """Waits for a latch, for at most `wait`. Returns whether it is open."""
+    ends = math.inf if wait is None else now() + wait
+    failures = 0
+    while True:
+        length = max(0.0, min(ends - now(), _LATCH_WAIT))
+        request = latch_pb2.WaitLatchRequest(name=name)
+        request.wait.FromNanoseconds(int(length * 1e9))
+        try:
+            limit = length + timeout / coordinators
+            yield Call("LatchService", "WaitLatch", request, limit, move_on=True)
+            return True
+        except NotAcquired:
+            failures = 0
+            if now() >= ends:
+                return False
         except RingfenceError as error:
             failures += 1
             pause = _pause(failures, error)

@@ -89,6 +89,10 @@ class Client:
         """An account of the counters. Nothing is sent yet."""
         return Account(self, counter_pb2.Account(namespace=namespace, name=name))
 
+    def latch(self, name: str) -> Latch:
+        """A countdown latch. Nothing is sent yet."""
+        return Latch(self, name)
+
     async def close(self) -> None:
         """Closes the connections. Held locks are lost, and free when their leases end."""
         for keeper in self._keepers:
@@ -353,7 +357,8 @@ class Account:
 
     async def _run(self, method: str, request: Any) -> Any:
         client = self._client
-        rule = _rules.count(method, request, client._timeout, len(client._coordinators))
+        many = len(client._coordinators)
+        rule = _rules.count("CounterService", method, request, client._timeout, many)
         return await client._run(rule)
 
     async def create(self, segments: int = 0) -> None:
@@ -388,3 +393,37 @@ class Account:
     async def transfer(self, request: RequestId, amount: int, to: str) -> None:
         """Moves an amount to another account of the namespace."""
         await self._run(*_requests.transfer(self._account, request, amount, to))
+
+
+class Latch:
+    """A countdown latch: see :class:`ringfence.Latch`."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    async def _run(self, method: str, request: Any) -> Any:
+        client = self._client
+        many = len(client._coordinators)
+        rule = _rules.count("LatchService", method, request, client._timeout, many)
+        return await client._run(rule)
+
+    async def set(self, count: int) -> None:
+        """Sets it, closed. To set it again to the same count has no effect."""
+        await self._run(*_requests.set_latch(self._name, count))
+
+    async def count_down(self, request: RequestId) -> None:
+        """Counts down by one. A repeat of the request within 24 hours has no second effect."""
+        await self._run(*_requests.count_down(self._name, request))
+
+    async def remaining(self) -> int:
+        """How often it is still to be counted down. 0: it is open."""
+        return int((await self._run(*_requests.get_latch(self._name))).remaining)
+
+    async def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until it is open, for at most ``timeout`` seconds. Returns whether it is. It may be set
+        meanwhile."""
+        client = self._client
+        many = len(client._coordinators)
+        rule = _rules.wait_latch(self._name, timeout, client._timeout, many)
+        return bool(await client._run(rule))
