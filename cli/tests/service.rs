@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use ringfence_client::{Client, Coordinators, Guard};
+use ringfence_client::{Client, Coordinators, Guard, counter::Terms};
+use ringfence_server::token_digest;
 use ringfence_test_support::eventually;
 use tokio::{
     task::JoinSet,
@@ -207,6 +208,106 @@ async fn locks_are_shown_and_released_by_way_of_a_coordinator() {
     );
     let other = servers.client().await;
     drop(other.lock("key").try_acquire().await.unwrap());
+}
+
+#[tokio::test]
+async fn counters_are_the_same_by_way_of_a_coordinator() {
+    let servers = founded().await;
+    let coordinator = Coordinator::start(&servers, "");
+    let urls = servers.urls().join(",");
+    let (direct, over) = (["--redis", &*urls], ["--coordinator", &*coordinator.url]);
+    let counter =
+        |way: [&str; 2], args: &[&str]| ringfence(&[&["counter"], args, &way[..]].concat());
+    let done = |way: [&str; 2], args: &[&str]| {
+        let ran = counter(way, &[args, &["--json"]].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
+    };
+    done(over, &["create", "coins", "--segments", "3"]);
+    done(over, &["create", "other", "--segments", "1"]);
+    done(over, &["deposit", "coins", "100"]);
+    let taken = done(over, &["deduct", "coins", "30"]);
+    let id = taken["request"].as_str().unwrap();
+    for way in [direct, over] {
+        assert_eq!(done(way, &["deduct", "coins", "30", "--id", id]), taken);
+    }
+    let held = done(over, &["reserve", "coins", "10"]);
+    let held = held["request"].as_str().unwrap();
+    let seen = |args: &[&str]| {
+        let [there, here] = [direct, over].map(|way| done(way, args));
+        assert_eq!(there, here);
+        here
+    };
+    let balance = seen(&["balance", "coins", "--exact"]);
+    assert_eq!(
+        (&balance["available"], &balance["held"]),
+        (&"60".into(), &"10".into())
+    );
+    assert_eq!(
+        seen(&["show", "coins"])["segments"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    done(over, &["confirm", "coins", "--id", held]);
+    assert_eq!(counter(over, &["cancel", "coins", "--id", held]).code, 1);
+    done(over, &["transfer", "coins", "other", "60"]);
+    done(over, &["resegment", "coins", "3"]);
+    done(over, &["sweep", "coins"]);
+    done(over, &["accept", "coins"]);
+    done(over, &["close", "coins"]);
+    for (args, code) in [
+        (&["deduct", "other", "61"][..], 1),
+        (&["deposit", "coins", "1"], 1),
+        (&["create", "other", "--segments", "2"], 1),
+        (&["deduct", "coins", "31", "--id", id], 1),
+        (&["balance", "nobody"], 1),
+        (&["show", ""], 2),
+    ] {
+        let [there, here] = [direct, over].map(|way| counter(way, args));
+        assert_eq!((there.code, here.code), (code, code), "{there:?} {here:?}");
+        assert_eq!(there.stderr.is_empty(), here.stderr.is_empty());
+    }
+    let gone = counter(
+        ["--coordinator", "http://127.0.0.1:1"],
+        &["balance", "coins"],
+    );
+    assert_eq!(gone.code, 69, "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_counter_needs_the_role_of_its_callers_token() {
+    let servers = founded().await;
+    let digest = token_digest("reader-token");
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let reader = format!("[principals.reader]\nsha256 = \"{digest}\"\nread = [\"default/\"]");
+    let coordinator = Coordinator::start(&servers, &reader);
+    let client = servers.client().await;
+    let counters = client.counters();
+    let made = counters.create("coins", Terms::default(), 1);
+    made.await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let token = directory.path().join("token");
+    fs::write(&token, "reader-token\n").unwrap();
+    let token = token.to_str().unwrap();
+    let over = ["--coordinator", &*coordinator.url, "--token-file", token];
+    let counter = |args: &[&str]| ringfence(&[&["counter"], args, &over[..]].concat());
+    assert_eq!(counter(&["balance", "coins"]).code, 0);
+    let refused = counter(&["deposit", "coins", "1"]);
+    assert_eq!(refused.code, 69, "{refused:?}");
+    assert!(
+        refused.stderr.contains("principals.reader.acquire"),
+        "{refused:?}"
+    );
+    let unknown = [
+        "counter",
+        "balance",
+        "coins",
+        "--coordinator",
+        &*coordinator.url,
+    ];
+    assert_eq!(ringfence(&unknown).code, 69);
 }
 
 /// What the tasks under load have seen of one key.

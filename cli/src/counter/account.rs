@@ -7,16 +7,19 @@ use ringfence_client::{Client, Counter, Counters, Namespace, counter::RequestId}
 use serde::Serialize;
 
 use super::CliError;
-use crate::{ring, seeds::Seeds};
+use crate::{
+    place,
+    ring::{self, RingError},
+};
 
 /// The location of accounts, and the form of the output.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The namespace of the account
     #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
     namespace: Namespace,
     #[command(flatten)]
-    seeds: Seeds,
+    place: place::Place,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -28,7 +31,7 @@ pub(super) struct One {
     /// The name of the account: 1 to 255 bytes
     pub(super) account: String,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 /// The id of a request.
@@ -89,9 +92,9 @@ pub(super) struct Opened {
     json: bool,
 }
 
-impl Place {
+impl Location {
     pub(super) async fn open(&self) -> Result<Opened, CliError> {
-        let client = ring::existing(&self.seeds).await?;
+        let client = ring::connected(&self.place.named().map_err(RingError::from)?).await?;
         let counters = client.counters_of(self.namespace.as_str());
         Ok(Opened {
             counters: counters.expect("checked as it was read"),

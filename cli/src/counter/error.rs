@@ -93,6 +93,8 @@ fn code(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
         _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
+        // A coordinator does not let the call pass, or its shards cannot serve it.
+        CounterError::Service(error) if error.effect == Effect::Unknown => UNAVAILABLE,
         CounterError::Storage(_)
         | CounterError::Lost { .. }
         | CounterError::Refused(Refusal::Missing | Refusal::Doubtful) => UNAVAILABLE,

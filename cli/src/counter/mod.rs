@@ -22,7 +22,8 @@ Exit codes:
     0  applied, now or by an earlier attempt of the same request
     1  refused for good: insufficient balance, cancelled, account closed, …
     2  invalid command line or argument
-   69  the servers failed; this attempt was not applied
+   69  the servers or coordinators failed, or do not let the caller do this; this
+       attempt was not applied
    75  unknown outcome: repeat the request with the printed --id, and it takes
        effect once. With --id every failure that is not final exits 75, because
        an earlier attempt may have been applied
@@ -30,7 +31,11 @@ Exit codes:
 Requests:
   A request has an id, MILLISECONDS:NAME: its creation time (Unix time in ms) and
   a name. A repeat has the same id, and the request takes effect once. Without
-  --id the request is new, and its id is printed.";
+  --id the request is new, and its id is printed.
+
+Coordinators (--coordinator):
+  The requests go by way of ringfence serve. If one of several fails, they are
+  repeated at the next.";
 
 /// The commands that only read.
 const READ_EXIT_CODES: &str = "\
@@ -38,7 +43,8 @@ Exit codes:
     0  printed
     1  no such account
     2  invalid command line or argument
-   69  not read: a server did not respond, or a required segment is in doubt";
+   69  not read: a server or coordinator did not respond or does not let the
+       caller read it, or a required segment is in doubt";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

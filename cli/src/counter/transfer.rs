@@ -4,7 +4,7 @@ use ringfence_client::counter::Amount;
 
 use super::{
     CliError, EXIT_CODES,
-    account::{Place, Under},
+    account::{Location, Under},
     error::of,
     output::Output,
 };
@@ -25,7 +25,7 @@ pub(crate) struct Transfer {
     #[command(flatten)]
     under: Under,
     #[command(flatten)]
-    place: Place,
+    place: Location,
 }
 
 impl Transfer {
