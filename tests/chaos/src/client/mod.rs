@@ -46,7 +46,7 @@ pub struct ClientArgs {
     /// The protected resource's socket.
     #[arg(long)]
     pub resource: PathBuf,
-    /// Redis servers.
+    /// Servers.
     #[arg(long = "redis", required = true)]
     pub urls: Vec<String>,
     /// Locks to be taken.
@@ -128,7 +128,7 @@ fn fail_with_any_task() {
 /// A client, as soon as there can be one: servers may be down when a process starts.
 async fn connect(args: &ClientArgs) -> Client {
     loop {
-        let mut builder = Client::builder().redis(&args.urls);
+        let mut builder = Client::builder().servers(&args.urls);
         // Of servers that have just lost all, no other is to be founded.
         builder = builder.existing_topology(true);
         if let Some(linger_ms) = args.linger_ms {

@@ -12,7 +12,7 @@ use ringfence_coordinator::{
     mover::{Mover, Observer, Pace, Parts},
     name::KeyPrefix,
     random::Random,
-    shard::redis::RedisOptions,
+    shard::ServerOptions,
     topology::{
         Swap, Topology, TopologyStore as _,
         redis::{Founding, RedisTopology, connect},
@@ -46,7 +46,7 @@ pub struct MoverArgs {
     /// Number of this process.
     #[arg(long)]
     pub process: u32,
-    /// Every Redis server that may be a shard; the nth is called by the nth letter.
+    /// Every server that may be a shard; the nth is called by the nth letter.
     #[arg(long = "redis", required = true)]
     pub urls: Vec<String>,
     /// Prefix of all keys.
@@ -161,11 +161,9 @@ pub async fn join(
     }
 }
 
-fn options(url: &str, prefix: &KeyPrefix, engine: ClientId) -> RedisOptions {
+fn options(url: &str, prefix: &KeyPrefix, engine: ClientId) -> ServerOptions {
     let address = url.parse().expect("the nemesis gives what it made itself");
-    let mut options = RedisOptions::new(address, engine);
-    options.prefix.clone_from(prefix);
-    options
+    ServerOptions::new(address, engine, prefix.clone())
 }
 
 async fn persistently<T>(

@@ -92,10 +92,6 @@ impl Member {
                 sleep(step.lasts).await;
                 self.pair.primary().cont();
             }
-            Fault::Cut => {
-                let cut = async || self.proxy().cut(&Whose::All);
-                again_and_again(step.lasts, cut).await;
-            }
             Fault::CutNotifications => {
                 let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
                 let cut = async || self.ask::<()>(&kill).await;
@@ -105,18 +101,7 @@ impl Member {
                 let flush = async || self.ask::<()>(&["FUNCTION", "FLUSH"]).await;
                 again_and_again(step.lasts, flush).await;
             }
-            Fault::Delay => {
-                self.proxy().both(&Whose::All, Flow::Delay(DELAY));
-                self.heal_after(step.lasts).await;
-            }
-            Fault::BlackHole => {
-                match step.dice % 3 {
-                    0 => self.proxy().requests(&Whose::All, Flow::Lose),
-                    1 => self.proxy().replies(&Whose::All, Flow::Lose),
-                    _ => self.proxy().both(&Whose::All, Flow::Hold),
-                }
-                self.heal_after(step.lasts).await;
-            }
+            Fault::Cut | Fault::Delay | Fault::BlackHole => befall(self.proxy(), step).await,
             Fault::KillClient
             | Fault::EndClient
             | Fault::StopClient
@@ -134,11 +119,6 @@ impl Member {
             _ => -i64::try_from(dice % STEP_BACK_MS).unwrap(),
         };
         self.clock.set_millis(self.ahead_ms);
-    }
-
-    async fn heal_after(&self, lasts: Duration) {
-        sleep(lasts).await;
-        self.proxy().heal();
     }
 
     /// Kills the primary and starts it again, with its append-only file as it was, or cut off where
@@ -178,6 +158,23 @@ impl Member {
     async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
         ask(self.pair.primary(), words).await
     }
+}
+
+/// Does to the connections through `proxy` what `step` says, and undoes it.
+pub(super) async fn befall(proxy: &Proxy, step: &Step) {
+    match (step.fault, step.dice % 3) {
+        (Fault::Cut, _) => {
+            let cut = async || proxy.cut(&Whose::All);
+            return again_and_again(step.lasts, cut).await;
+        }
+        (Fault::Delay, _) => proxy.both(&Whose::All, Flow::Delay(DELAY)),
+        (Fault::BlackHole, 0) => proxy.requests(&Whose::All, Flow::Lose),
+        (Fault::BlackHole, 1) => proxy.replies(&Whose::All, Flow::Lose),
+        (Fault::BlackHole, _) => proxy.both(&Whose::All, Flow::Hold),
+        _ => return,
+    }
+    sleep(step.lasts).await;
+    proxy.heal();
 }
 
 async fn again_and_again(lasts: Duration, what: impl AsyncFn()) {

@@ -9,6 +9,7 @@ mod plan;
 pub(crate) mod process;
 pub(crate) mod replicated;
 mod report;
+mod shard;
 
 use std::{
     io,
@@ -27,7 +28,13 @@ use tokio::{
 };
 
 pub(crate) use self::plan::HOME;
-use self::{clients::Clients, movers::Movers, nemesis::Nemesis, plan::Plan};
+use self::{
+    clients::Clients,
+    movers::Movers,
+    nemesis::Nemesis,
+    plan::Plan,
+    shard::{Kind, Shard},
+};
 pub use self::{member::Member, plan::Step, report::Outcome};
 use crate::{
     checker::{Counts, LIVENESS_WITHIN, Minima, check},
@@ -39,8 +46,7 @@ use crate::{
     shares,
 };
 
-/// Servers, of which one is no shard at first.
-const SERVERS: usize = 4;
+/// Of four servers one is no shard at first.
 const SHARDS: usize = 3;
 /// Things are done to one client of each group at a time.
 const GROUPS: usize = 3;
@@ -71,6 +77,9 @@ pub struct RunArgs {
     /// How long things are done to servers, processes and connections.
     #[arg(long = "for", value_parser = humantime::parse_duration, default_value = "60s")]
     pub length: Duration,
+    /// Has shards on Redis, on PostgreSQL and on MariaDB. One of them, which the seed chooses, keeps the topology's record.
+    #[arg(long)]
+    pub mixed: bool,
     /// Keeps the histories in this directory, which must not be there yet.
     #[arg(long)]
     pub keep: Option<PathBuf>,
@@ -85,8 +94,9 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     let fresh = || rand::make_rng::<StdRng>().random();
     let seed = args.seed.unwrap_or_else(fresh);
     let removal = removal(seed);
+    let kinds = kinds(args.mixed, seed);
     println!(
-        "chaos: seed {seed} for {:?}, removal = {removal}",
+        "chaos: seed {seed} for {:?}, removal = {removal}, on {kinds:?}",
         args.length
     );
     let temporary = TempDir::with_prefix("ringfence-chaos-")?;
@@ -97,9 +107,9 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
         }
         None => temporary.path().to_owned(),
     };
-    happen(seed, removal, args.length, &dir).await?;
+    happen(seed, (removal, kinds), args.length, &dir).await?;
     let history = History::read(&dir)?;
-    let violations = check(&history, &minima(args.length));
+    let violations = check(&history, &minima(args.length, &kinds));
     let kept = match (&args.keep, violations.is_empty()) {
         (Some(dir), _) => Some(dir.clone()),
         (None, false) => Some(temporary.keep()),
@@ -122,15 +132,30 @@ fn removal(seed: u64) -> Removal {
     }
 }
 
+/// The kinds of the servers. The first one's keeps the record.
+fn kinds(mixed: bool, seed: u64) -> [Kind; 4] {
+    let mut kinds = [Kind::Redis; 4];
+    if mixed {
+        kinds[1..3].copy_from_slice(&[Kind::PostgreSql, Kind::MariaDb]);
+        kinds[..3].rotate_left(seed as usize % 3);
+    }
+    kinds
+}
+
 /// Has everything happen, and be recorded in `dir`.
-async fn happen(seed: u64, removal: Removal, length: Duration, dir: &Path) -> io::Result<()> {
+async fn happen(
+    seed: u64,
+    (removal, kinds): (Removal, [Kind; 4]),
+    length: Duration,
+    dir: &Path,
+) -> io::Result<()> {
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
     let mut servers = Vec::new();
-    for number in 0..SERVERS as u64 {
-        servers.push(Member::start(seed ^ number).await);
+    for (number, kind) in (0..).zip(kinds) {
+        servers.push(Shard::start(kind, seed ^ number).await);
     }
-    let urls: Vec<String> = servers.iter().map(Member::url).collect();
+    let urls: Vec<String> = servers.iter().map(Shard::url).collect();
     let keys = found(&urls[..SHARDS], removal).await?;
     let names = (0..).map(|place| shard_id(place).to_string());
     let members: Vec<_> = names.zip(servers.into_iter().map(Mutex::new)).collect();
@@ -154,7 +179,7 @@ async fn happen(seed: u64, removal: Removal, length: Duration, dir: &Path) -> io
     }
     all_granted(&resource, &keys, 0).await;
 
-    let plan = Plan::new(seed, SERVERS, GROUPS, length, LEASE);
+    let plan = Plan::new(seed, &kinds, GROUPS, length, LEASE);
     let until = Instant::now() + length;
     let recorder = recorder(NEMESIS)?;
     let mut movers = Movers {
@@ -194,7 +219,7 @@ async fn happen(seed: u64, removal: Removal, length: Duration, dir: &Path) -> io
 
 /// A client that takes no locks.
 async fn onlooker(urls: &[String]) -> io::Result<Client> {
-    let builder = Client::builder().redis(urls).existing_topology(true);
+    let builder = Client::builder().servers(urls).existing_topology(true);
     builder.build().await.map_err(io::Error::other)
 }
 
@@ -209,7 +234,7 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
 
 /// Founds a topology of the servers at `urls`. Answers as many keys of each, and some with replicas at all.
 async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
-    let builder = Client::builder().redis(urls).removal(removal);
+    let builder = Client::builder().servers(urls).removal(removal);
     let builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
     let mut builder = builder.max_lease(LEASE).servers_are_new(true);
     if removal == Removal::Leased {
@@ -236,11 +261,12 @@ async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
 }
 
 /// What a run of `length` must have seen to mean something: far less than it does on a slow machine.
-fn minima(length: Duration) -> Minima {
+fn minima(length: Duration, kinds: &[Kind]) -> Minima {
     let per_minute = |count: usize| count * length.as_secs() as usize / 60;
-    let to_shards = plan::TO_SHARDS
-        .map(|fault| (fault, per_minute(1)))
-        .into_iter();
+    // What happens to few of the shards may not come to its turn.
+    let to_any = |fault: &Fault| kinds.iter().all(|kind| kind.suffers(*fault));
+    let to_shards = plan::TO_SHARDS.into_iter().filter(to_any);
+    let to_shards = to_shards.map(|fault| (fault, per_minute(1)));
     let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
     // A mover that is stopped first may be at its resize for most of a short run.
     let to_movers = [(Fault::KillMover, per_minute(1) / 3)];

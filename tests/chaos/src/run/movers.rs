@@ -12,9 +12,9 @@ use tokio::{
 };
 
 use super::{
-    member::Member,
     plan::{Side, Step, Trial, Upset},
     process::{Fate, Process},
+    shard::Shard,
 };
 use crate::{
     history::{Deed, Fault, Kind, Phase, Recorder},
@@ -36,7 +36,7 @@ pub(super) struct Movers<'a> {
     pub(super) until: Instant,
     /// Sees which slots move.
     pub(super) onlooker: Client,
-    pub(super) members: &'a [(String, Mutex<Member>)],
+    pub(super) members: &'a [(String, Mutex<Shard>)],
 }
 
 /// What a mover is started for.
@@ -172,7 +172,9 @@ impl Movers<'_> {
         let mut member = member.lock().await;
         let step = Step {
             after: Duration::ZERO,
-            fault: RESTARTS[upset.dice as usize / 11 % RESTARTS.len()],
+            fault: member
+                .kind()
+                .like(RESTARTS[upset.dice as usize / 11 % RESTARTS.len()]),
             lasts: upset.lasts,
             dice: upset.dice,
         };

@@ -10,9 +10,9 @@ use tokio::{
 
 use super::{
     clients::Clients,
-    member::Member,
     movers::Movers,
     plan::{Plan, Step, Upset},
+    shard::Shard,
 };
 use crate::history::{Deed, Fault, Kind, Phase, Recorder};
 
@@ -28,7 +28,7 @@ impl Nemesis<'_> {
     pub(super) async fn strike(
         &self,
         plan: Plan,
-        members: &[(String, Mutex<Member>)],
+        members: &[(String, Mutex<Shard>)],
         clients: &mut [Clients],
         movers: &mut Movers<'_>,
     ) -> io::Result<()> {
@@ -73,7 +73,7 @@ impl Nemesis<'_> {
         Ok(())
     }
 
-    async fn to_shard(&self, name: &str, member: &Mutex<Member>, steps: Vec<Step>) {
+    async fn to_shard(&self, name: &str, member: &Mutex<Shard>, steps: Vec<Step>) {
         for step in steps {
             if !self.pause(step.after).await {
                 break;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use ringfence_coordinator::mover::Phase;
 
+use super::shard::Kind;
 use crate::history::Fault;
 
 /// One thing to do.
@@ -104,11 +105,11 @@ pub(crate) const HOME: usize = 0;
 pub(super) const TO_CLIENTS: [Fault; 3] = [Fault::KillClient, Fault::StopClient, Fault::EndClient];
 
 impl Plan {
-    /// What to do to `shards` shards and as many `groups` of clients for `length`, with leases of
+    /// What to do to `shards` and as many `groups` of clients for `length`, with leases of
     /// `lease`.
     pub(super) fn new(
         seed: u64,
-        shards: usize,
+        shards: &[Kind],
         groups: usize,
         length: Duration,
         lease: Duration,
@@ -120,12 +121,13 @@ impl Plan {
         // met each, and shards are in different trouble at the same time. In between there is time for
         // slots to move: they wait for every shard that is in grace.
         let of_shard = |shard: usize| {
-            let begin = shard * order.len() / shards;
+            let begin = shard * order.len() / shards.len();
             let turn = order.into_iter().cycle().skip(begin);
             let turn = turn.filter(|fault| shard != HOME || *fault != Fault::Retarget);
+            let turn = turn.filter(|fault| shards[shard].suffers(*fault));
             steps(&mut random, length, lease * 2..lease * 4, lease, turn)
         };
-        let shards = (0..shards).map(of_shard).collect();
+        let shards = (0..shards.len()).map(of_shard).collect();
         let to_clients = TO_CLIENTS;
         let of_group = |group: usize| {
             let turn = to_clients
@@ -238,7 +240,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn plan(seed: u64) -> Plan {
-        Plan::new(seed, 4, 3, MINUTE, LEASE)
+        Plan::new(seed, &[Kind::Redis; 4], 3, MINUTE, LEASE)
     }
 
     #[test]

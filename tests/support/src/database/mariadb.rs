@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use ringfence_coordinator::spawn::Process;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::{Home, free_port};
+use super::{Home, free_port, signal_all};
 
 /// A server that lives as long as this value, and as this process.
 pub struct MariaDb {
@@ -59,10 +59,31 @@ impl MariaDb {
         self.process = Some(home.start(server, Signal::SIGKILL, answers).await);
     }
 
-    /// Kills the server, and starts it again: same port, same directory, same settings.
-    pub async fn crash_and_restart(&mut self) {
-        drop(self.process.take());
+    /// SIGKILL of the server and of all its processes.
+    pub fn kill(&mut self) {
+        let process = self.process.take().expect("it runs");
+        signal_all(&process, Signal::SIGKILL);
+    }
+
+    /// Starts it again after a [`kill`](Self::kill): same port, same directory, same settings.
+    pub async fn restart(&mut self) {
         self.start().await;
+    }
+
+    /// SIGSTOP of all its processes.
+    pub fn stop(&self) {
+        signal_all(self.process.as_ref().expect("it runs"), Signal::SIGSTOP);
+    }
+
+    /// Undoes [`stop`](Self::stop).
+    pub fn cont(&self) {
+        signal_all(self.process.as_ref().expect("it runs"), Signal::SIGCONT);
+    }
+
+    /// Kills the server, and starts it again.
+    pub async fn crash_and_restart(&mut self) {
+        self.kill();
+        self.restart().await;
     }
 
     /// Its port on 127.0.0.1.

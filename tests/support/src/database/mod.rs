@@ -18,7 +18,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use ringfence_coordinator::spawn::Process;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -104,6 +107,44 @@ impl Home {
         }
         process
     }
+}
+
+/// Sends `signal` to a server and to all processes that it started.
+fn signal_all(server: &Process, signal: Signal) {
+    let mut all = vec![server.id()];
+    // It starts no others meanwhile.
+    send(server.id(), Signal::SIGSTOP);
+    let parents: Vec<(u32, u32)> = processes();
+    let mut next = 0;
+    while let Some(parent) = all.get(next).copied() {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        all.extend(children.map(|(id, _)| *id));
+        next += 1;
+    }
+    for id in all.into_iter().rev() {
+        send(id, signal);
+    }
+}
+
+fn send(id: u32, signal: Signal) {
+    // It may have ended.
+    let _ = kill(Pid::from_raw(id as i32), signal);
+}
+
+/// All processes, and their parents.
+fn processes() -> Vec<(u32, u32)> {
+    let parent = |id: &str| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name is in parentheses, and may have any.
+        let (_, fields) = stat.rsplit_once(')')?;
+        fields.split_whitespace().nth(1)?.parse().ok()
+    };
+    let ids = fs::read_dir("/proc").unwrap().flatten();
+    let found = ids.filter_map(|entry| {
+        let id = entry.file_name().into_string().ok()?;
+        Some((id.parse().ok()?, parent(&id)?))
+    });
+    found.collect()
 }
 
 /// A port that was free a moment ago.

@@ -11,7 +11,7 @@ use ringfence_coordinator::spawn::Process;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error, NoTls};
 
-use super::{Home, free_port};
+use super::{Home, free_port, signal_all};
 
 /// Where Debian keeps it: a folder a version, none of them on PATH.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -77,10 +77,31 @@ impl PostgreSql {
         self.process = Some(self.home.start(server, CRASH, answers).await);
     }
 
-    /// Crashes the server, and starts it again: same port, same directory, same settings.
-    pub async fn crash_and_restart(&mut self) {
-        drop(self.process.take());
+    /// SIGKILL of the server and of all its processes.
+    pub fn kill(&mut self) {
+        let process = self.process.take().expect("it runs");
+        signal_all(&process, Signal::SIGKILL);
+    }
+
+    /// Starts it again after a [`kill`](Self::kill): same port, same directory, same settings.
+    pub async fn restart(&mut self) {
         self.start().await;
+    }
+
+    /// SIGSTOP of all its processes.
+    pub fn stop(&self) {
+        signal_all(self.process.as_ref().expect("it runs"), Signal::SIGSTOP);
+    }
+
+    /// Undoes [`stop`](Self::stop).
+    pub fn cont(&self) {
+        signal_all(self.process.as_ref().expect("it runs"), Signal::SIGCONT);
+    }
+
+    /// Kills the server, and starts it again.
+    pub async fn crash_and_restart(&mut self) {
+        self.kill();
+        self.restart().await;
     }
 
     /// Its port on 127.0.0.1.

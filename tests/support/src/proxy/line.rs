@@ -31,7 +31,10 @@ pub(super) async fn serve(shared: Arc<Shared>, line: usize, mut client: TcpStrea
             shared: &shared,
             line,
             way,
-            frames: Framer::default(),
+            frames: match shared.is_raw {
+                true => Framer::raw(),
+                false => Framer::default(),
+            },
             waiting: VecDeque::new(),
         };
         let requests = pump(Way::Requests).run(from_client, to_server);

@@ -40,9 +40,18 @@ impl Proxy {
 
     /// The same, with delays out of `seed`.
     pub async fn seeded(upstream: u16, seed: u64) -> Self {
+        Self::new(upstream, seed, false).await
+    }
+
+    /// The same for a server of any protocol. It does not know requests: it counts pieces of the streams.
+    pub async fn raw(upstream: u16, seed: u64) -> Self {
+        Self::new(upstream, seed, true).await
+    }
+
+    async fn new(upstream: u16, seed: u64, is_raw: bool) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared::new(upstream, seed));
+        let shared = Arc::new(Shared::new(upstream, seed, is_raw));
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, shared.clone()));
         Self {

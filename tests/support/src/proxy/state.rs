@@ -37,6 +37,8 @@ pub(super) enum Verdict {
 /// Shared by the proxy's owner, which sets the faults, and its connections.
 #[derive(Debug)]
 pub(super) struct Shared {
+    /// The server speaks another protocol than RESP.
+    pub(super) is_raw: bool,
     state: Mutex<State>,
     changed: watch::Sender<()>,
     random: Random,
@@ -72,8 +74,9 @@ pub(super) struct Line {
 }
 
 impl Shared {
-    pub(super) fn new(upstream: u16, seed: u64) -> Self {
+    pub(super) fn new(upstream: u16, seed: u64, is_raw: bool) -> Self {
         Self {
+            is_raw,
             state: Mutex::new(State {
                 upstream,
                 ..State::default()

@@ -63,9 +63,19 @@ pub struct Framer {
     seen: usize,
     /// Values of it that are still to come, itself among them; 0: none has begun.
     open: u64,
+    /// The stream is any: a frame is what came together.
+    is_raw: bool,
 }
 
 impl Framer {
+    /// For a stream of another protocol: all that has come is a frame.
+    pub fn raw() -> Self {
+        Self {
+            is_raw: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes more of the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
@@ -77,6 +87,10 @@ impl Framer {
     ///
     /// The stream is no RESP, and nothing more can be read from it.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, NotResp> {
+        if self.is_raw {
+            let all = std::mem::take(&mut self.buffer);
+            return Ok((!all.is_empty()).then_some(Frame(all)));
+        }
         loop {
             let Some(value) = next_value(&self.buffer[self.seen..])? else {
                 return Ok(None);
