@@ -47,10 +47,10 @@ impl Drop for Coordinator {
     }
 }
 
-fn settings(servers: &Servers, more: &str) -> NamedTempFile {
+fn settings(urls: &[String], more: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     writeln!(file, "listen = \"127.0.0.1:0\"\n{more}").unwrap();
-    for (index, url) in servers.urls().iter().enumerate() {
+    for (index, url) in urls.iter().enumerate() {
         writeln!(file, "[shards.s{index}]\nurl = \"{url}\"").unwrap();
     }
     file
@@ -58,11 +58,16 @@ fn settings(servers: &Servers, more: &str) -> NamedTempFile {
 
 impl Coordinator {
     pub(crate) fn start(servers: &Servers, more: &str) -> Self {
-        Self::start_with(servers, more, &[])
+        Self::start_with(&servers.urls(), more, &[])
     }
 
-    fn start_with(servers: &Servers, more: &str, environment: &[(&str, &str)]) -> Self {
-        let settings = settings(servers, more);
+    /// On the servers at `urls`.
+    pub(crate) fn start_at(urls: &[String]) -> Self {
+        Self::start_with(urls, "", &[])
+    }
+
+    fn start_with(urls: &[String], more: &str, environment: &[(&str, &str)]) -> Self {
+        let settings = settings(urls, more);
         let mut serve = command(&["serve", "-c", settings.path().to_str().unwrap()]);
         let mut process = serve
             .envs(environment.iter().copied())
@@ -328,7 +333,7 @@ async fn systemd_learns_when_it_is_ready_and_when_it_stops() {
             String::from_utf8_lossy(&state[..length]).into_owned()
         };
         let environment = [("NOTIFY_SOCKET", &*variable)];
-        let coordinator = Coordinator::start_with(&servers, "", &environment);
+        let coordinator = Coordinator::start_with(&servers.urls(), "", &environment);
         assert_eq!(told(), "READY=1");
         coordinator.signal(Signal::SIGTERM);
         assert_eq!(told(), "STOPPING=1");
@@ -394,7 +399,7 @@ fn settings_are_shown_without_secrets() {
 #[tokio::test]
 async fn servers_without_a_topology_exit_69() {
     let servers = Servers::spawn(1).await;
-    let settings = settings(&servers, "");
+    let settings = settings(&servers.urls(), "");
     let ran = ringfence(&["serve", "-c", settings.path().to_str().unwrap()]);
     assert_eq!(ran.code, 69, "{ran:?}");
 }

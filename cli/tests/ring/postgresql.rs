@@ -9,12 +9,15 @@ use std::{
 };
 
 use ringfence_client::{Client, Token};
-use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
+use ringfence_test_support::{
+    database::{mariadb::MariaDb, postgresql::PostgreSql},
+    eventually,
+};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{each, founded, told};
-use crate::binary::ringfence;
+use crate::{binary::ringfence, serve::Coordinator};
 
 /// A server with tables, as an owner makes them, and a role with exactly the rights that are printed.
 async fn prepared() -> (PostgreSql, String) {
@@ -202,6 +205,43 @@ async fn a_topology_on_postgresql_alone_has_locks_and_no_counters() {
         refused.stderr.contains("belongs to topology"),
         "{refused:?}"
     );
+}
+
+/// A coordinator with one shard on each, and none on Redis.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_serves_locks_on_postgresql_and_mariadb_and_no_counters() {
+    let (_postgres, first) = prepared().await;
+    let (_mariadb, second) = prepared_mariadb().await;
+    let both = format!("{first},{second}");
+    let init = ["init", "--servers-are-new", "--max-lease", "2s"];
+    assert_eq!(ring(&both, &init)["done"], "founded");
+    let coordinator = Coordinator::start_at(&[first, second]);
+    let builder = || Client::builder().coordinators(&*coordinator.url);
+    let (one, other) = (
+        builder().build().await.unwrap(),
+        builder().build().await.unwrap(),
+    );
+    // Keys of both shards; the holders of each are of two sessions by turns.
+    let load = Load::start(&[one.clone(), other]);
+    let mut guards = Vec::new();
+    for index in 0..10 {
+        let key = format!("kept/{index}");
+        guards.push(one.lock(key).acquire().await.unwrap());
+    }
+    eventually("locks are granted", async || {
+        load.grants.load(Relaxed) > 100
+    })
+    .await;
+    load.stop().await;
+    let held = told(&ringfence(&["locks", "list", "--json", "--redis", &both]));
+    let shards = each(&held["locks"], "shard");
+    for shard in ["a", "b"] {
+        assert!(shards.contains(&json!(shard)), "{held}");
+    }
+    for guard in guards {
+        assert!(guard.is_held(), "{guard:?}");
+        guard.release().await;
+    }
 }
 
 #[tokio::test]
