@@ -375,15 +375,39 @@ async fn release_takes_a_lock_from_its_holder_and_names_the_holder() {
         (&told["released"], &told["reason"]),
         (&true.into(), &"host is dead".into())
     );
-    assert_eq!(told["holder"]["label"], "holder");
-    assert_eq!(told["holder"]["token"], guard.token().to_string());
+    assert_eq!(told["holders"][0]["label"], "holder");
+    assert_eq!(told["holders"][0]["token"], guard.token().to_string());
     let next = called(&servers, "next").await;
     let lock = next.lock("order/42").namespace("coins");
     lock.try_acquire().await.unwrap().release().await;
     eventually("the holder learns of it", async || !guard.is_held()).await;
     let again = json(&locks(&servers, &json_args));
     assert_eq!(
-        (&again["released"], &again["holder"]),
-        (&false.into(), &Value::Null)
+        (&again["released"], &again["holders"]),
+        (&false.into(), &Value::Array(Vec::new()))
     );
+}
+
+#[tokio::test]
+async fn release_names_all_holders_of_a_semaphore() {
+    let servers = founded(1).await;
+    let mut guards = Vec::new();
+    for name in ["one", "other"] {
+        let client = called(&servers, name).await;
+        guards.push(
+            client
+                .semaphore("jobs", 2)
+                .permit()
+                .acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    let released = locks(&servers, &["release", "jobs", "--reason", "hosts are dead"]);
+    let line = |name, guard: &Guard| {
+        let token = guard.token();
+        format!("jobs, namespace default, released: {name} held it with token {token}\n")
+    };
+    let told = line("one", &guards[0]) + &line("other", &guards[1]);
+    assert_eq!(released.stdout, told);
 }

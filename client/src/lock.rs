@@ -157,19 +157,19 @@ impl Lock {
         self.engine.inspect_replicas(namespace, key).await
     }
 
-    /// Takes the lock from all of its holders, and returns the one with the least token. The reason is logged.
+    /// Takes the lock from all of its holders, and returns them by their tokens: none if it was free. The reason is logged.
     ///
-    /// The former holder learns of it with its next renewal. A resource that checks tokens refuses
-    /// the former holder as soon as the next holder has presented its token.
+    /// The former holders learn of it with their next renewals. A resource that checks tokens refuses
+    /// a former holder as soon as the next holder has presented its token.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    /// [`AcquireError::Name`], [`AcquireError::Shard`]: some holders may have lost the lock all the same; the log names them.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future may leave the lock released or not.
-    pub async fn force_release(&self, reason: &str) -> Result<Option<Holder>, AcquireError> {
+    pub async fn force_release(&self, reason: &str) -> Result<Vec<Holder>, AcquireError> {
         let namespace = self.terms.namespace()?;
         let key = self.key.as_bytes();
         self.engine.force_release(namespace, key, reason).await

@@ -39,8 +39,9 @@ async fn a_lock_is_taken_from_its_holder() {
     let refused = admin.force_release(force("key", "")).await.unwrap_err();
     assert_eq!(Error::from_status(&refused).input.unwrap().field, "reason");
     let taken = admin.force_release(force("key", "host is dead")).await;
-    let holder = taken.unwrap().into_inner().holder.unwrap();
-    assert_eq!(holder.first_token, held.token);
+    let holders = taken.unwrap().into_inner().holders;
+    let tokens: Vec<_> = holders.iter().map(|holder| holder.first_token).collect();
+    assert_eq!(tokens, [held.token]);
     eventually("its holder learns of it", || {
         let mut locks = locks.clone();
         let handle = held.handle.clone();
@@ -55,5 +56,5 @@ async fn a_lock_is_taken_from_its_holder() {
         .unwrap();
     assert!(next.token > held.token);
     let free = admin.force_release(force("free", "to be sure")).await;
-    assert!(free.unwrap().into_inner().holder.is_none());
+    assert!(free.unwrap().into_inner().holders.is_empty());
 }

@@ -1,4 +1,4 @@
-//! `ringfence locks release`: takes a lock from its holder.
+//! `ringfence locks release`: takes a lock from its holders.
 
 use std::{fmt, process::ExitCode};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 const AFTER: &str = "\
-Consequences for the holder:
+Consequences for each holder:
   It learns of the loss with its next renewal, after at most a third of its lease,
   and works until then: make sure that it is dead, or that the resource checks
   tokens. `ringfence lock` then ends its command, with exit code 80.
@@ -25,7 +25,7 @@ Exit codes:
     1  servers unreachable or misconfigured
     2  invalid command line or argument";
 
-/// Take a lock from its holder by force
+/// Take a lock from all of its holders by force
 ///
 /// The first waiter gets it.
 #[derive(Debug, clap::Args)]
@@ -51,8 +51,8 @@ struct Released {
     namespace: String,
     reason: String,
     released: bool,
-    /// The holder that lost it; `None`: the lock was free.
-    holder: Option<HolderOutput>,
+    /// The holders that lost it, by their tokens; none: the lock was free.
+    holders: Vec<HolderOutput>,
 }
 
 impl Args {
@@ -61,15 +61,15 @@ impl Args {
         let client = ring::connected(&self.place.named().map_err(RingError::from)?).await?;
         let lock = client.lock(&key);
         let lock = lock.namespace(self.which.namespace.as_str());
-        let holder = lock.force_release(&self.reason).await;
+        let holders = lock.force_release(&self.reason).await;
         client.close().await;
-        let holder = holder?;
+        let holders = holders?;
         let released = Released {
             key: Key::new(&key),
             namespace: self.which.namespace.to_string(),
             reason: self.reason.clone(),
-            released: holder.is_some(),
-            holder: holder.as_ref().map(HolderOutput::from),
+            released: !holders.is_empty(),
+            holders: holders.iter().map(HolderOutput::from).collect(),
         };
         ring::print(&released, self.json)?;
         Ok(ExitCode::SUCCESS)
@@ -79,13 +79,18 @@ impl Args {
 impl fmt::Display for Released {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, namespace) = (&self.key, &self.namespace);
-        match &self.holder {
-            None => writeln!(out, "{key}, namespace {namespace}, was free"),
-            Some(holder) => writeln!(
-                out,
-                "{key}, namespace {namespace}, released: {} held it with token {}",
-                holder.label, holder.last_token
-            ),
+        if self.holders.is_empty() {
+            return writeln!(out, "{key}, namespace {namespace}, was free");
         }
+        for HolderOutput {
+            label, last_token, ..
+        } in &self.holders
+        {
+            writeln!(
+                out,
+                "{key}, namespace {namespace}, released: {label} held it with token {last_token}"
+            )?;
+        }
+        Ok(())
     }
 }

@@ -113,12 +113,12 @@ impl Lock {
         self.reactor.wait(self.lock.inspect())
     }
 
-    /// Takes the lock from its holder, and returns that holder. The reason is logged.
+    /// Takes the lock from all of its holders, and returns them by their tokens. The reason is logged.
     ///
     /// # Errors
     ///
     /// [`AcquireError::Name`], [`AcquireError::Shard`].
-    pub fn force_release(&self, reason: &str) -> Result<Option<Holder>, AcquireError> {
+    pub fn force_release(&self, reason: &str) -> Result<Vec<Holder>, AcquireError> {
         self.reactor.wait(self.lock.force_release(reason))
     }
 }

@@ -285,7 +285,7 @@ impl Coordinators for Reach {
         &self,
         key: &LockKey,
         reason: &str,
-    ) -> Result<Option<Holder>, AcquireError> {
+    ) -> Result<Vec<Holder>, AcquireError> {
         let released = self.call(|channel| {
             let request = self.request(ForceReleaseRequest {
                 namespace: key.namespace().to_owned(),
@@ -298,7 +298,8 @@ impl Coordinators for Reach {
                     .await
             }
         });
-        Ok(released.await?.holder.map(seen::holder))
+        let holders = released.await?.holders.into_iter();
+        Ok(holders.map(seen::holder).collect())
     }
 
     fn locks(&self, namespace: Option<Namespace>) -> Locks {

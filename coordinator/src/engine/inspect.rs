@@ -77,14 +77,14 @@ impl Engine {
         Ok(join_all(ranks.into_iter().map(replica)).await)
     }
 
-    /// Takes `key` from all of its holders, and returns the holder; of several, the one with the least token; none if no
-    /// majority of its replicas had one. The next grant's token is greater, as
+    /// Takes `key` from all of its holders, and returns them by their tokens: none if the key was free. A lock with replicas
+    /// has one holder, which is returned if a majority of the replicas had it. The next grant's token is greater, as
     /// always. The former holder learns of it with its next renewal, and a resource that checks
     /// tokens refuses it before. In grace a holder may put its record back.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    /// [`AcquireError::Name`], [`AcquireError::Shard`]: some holders may have lost the lock all the same; the log names them.
     ///
     /// # Cancel safety
     ///
@@ -94,7 +94,7 @@ impl Engine {
         namespace: &Namespace,
         key: &[u8],
         reason: &str,
-    ) -> Result<Option<Holder>, AcquireError> {
+    ) -> Result<Vec<Holder>, AcquireError> {
         let key = self.key(namespace, key)?;
         if let Some(coordinators) = &self.0.coordinators {
             return coordinators.force_release(&key, reason).await;
@@ -103,26 +103,27 @@ impl Engine {
         let majority = ranks.len() / 2 + 1;
         let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
         for rank in ranks {
-            match self.0.take(&rank).await {
-                Ok(holders) => {
+            let before = taken.len();
+            match self.0.take(&rank, &mut taken).await {
+                Ok(()) => {
                     answered += 1;
-                    held += usize::from(!holders.is_empty());
-                    taken.extend(holders);
+                    held += usize::from(taken.len() > before);
                 }
                 Err(error) => failed = Some(error),
             }
         }
+        let released = held >= majority;
         for holder in &taken {
             self.0.queues.taken(&key, holder.nonce);
+            tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
         }
         if let Some(error) = failed.filter(|_| answered < majority) {
             return Err(error.into());
         }
-        let released = held >= majority;
-        for holder in &taken {
-            tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
+        if majority > 1 {
+            taken.truncate(usize::from(released));
         }
-        Ok(taken.into_iter().next().filter(|_| released))
+        Ok(taken)
     }
 
     /// The held locks, of `namespace` or of all, page by page. A lock with replicas is listed for each of them. Sends no request yet.
@@ -271,16 +272,15 @@ impl Inner {
         Ok(found)
     }
 
-    /// Takes a key with one replica, or one rank of a key, from its holders; returns those that were still there.
-    async fn take(&self, key: &LockKey) -> Result<Vec<Holder>, ShardError> {
+    /// Takes a key with one replica, or one rank of a key, from its holders; adds those that were still there to `taken`.
+    async fn take(&self, key: &LockKey, taken: &mut Vec<Holder>) -> Result<(), ShardError> {
         let Inspection { holder, others, .. } = self.inspect(key).await?;
-        let mut taken = Vec::new();
         for holder in holder.into_iter().chain(others) {
             if self.force_release(key, holder.nonce).await? {
                 taken.push(holder);
             }
         }
-        Ok(taken)
+        Ok(())
     }
 
     /// Releases an acquisition of any process; returns whether its record was still there.

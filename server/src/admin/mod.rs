@@ -81,7 +81,7 @@ impl AdminService for Admin {
         } = request.into_inner();
         let released = force_release(&self.client, (&of, &key), &reason, deadline).await?;
         Ok(Response::new(ForceReleaseResponse {
-            holder: released.as_ref().map(holder),
+            holders: released.iter().map(holder).collect(),
         }))
     }
 
@@ -169,13 +169,13 @@ impl AdminService for Admin {
     }
 }
 
-/// Takes the lock from its holder. Returns the holder, if there was one.
+/// Takes the lock from its holders, and returns them.
 pub(crate) async fn force_release(
     client: &Client,
     (of, key): (&str, &[u8]),
     reason: &str,
     deadline: Deadline,
-) -> Result<Option<Holder>, Error> {
+) -> Result<Vec<Holder>, Error> {
     if !(1..=REASON_BYTES_MAX).contains(&reason.len()) {
         let value = format!("{} bytes long", reason.len());
         let limit = format!("1 to {REASON_BYTES_MAX}");

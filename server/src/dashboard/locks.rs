@@ -138,7 +138,7 @@ pub(super) struct Release {
 #[derive(Serialize)]
 pub(super) struct Released {
     /// None: the lock was free.
-    holder: Option<HolderView>,
+    holders: Vec<HolderView>,
 }
 
 /// The held locks.
@@ -183,7 +183,7 @@ pub(super) async fn show(
     }))
 }
 
-/// Takes a lock from its holder.
+/// Takes a lock from its holders.
 pub(super) async fn release(
     State(dashboard): State<Arc<Dashboard>>,
     Visitor(caller): Visitor,
@@ -196,9 +196,9 @@ pub(super) async fn release(
     let key = key(&hex)?;
     caller.admit(Call::ForceRelease(&of, &key))?;
     let lock = (namespace(&of), &*key);
-    let holder = admin::force_release(&dashboard.client, lock, &reason, deadline()).await?;
+    let holders = admin::force_release(&dashboard.client, lock, &reason, deadline()).await?;
     Ok(Json(Released {
-        holder: holder.as_ref().map(HolderView::of),
+        holders: holders.iter().map(HolderView::of).collect(),
     }))
 }
 

@@ -32,12 +32,9 @@ pub trait Coordinators: fmt::Debug + Send + Sync + 'static {
     /// The holders of a lock, and its waiters. Their nonces mean nothing.
     async fn inspect(&self, key: &LockKey) -> Result<Inspection, AcquireError>;
 
-    /// Takes a lock from its holders, and returns the one with the least token.
-    async fn force_release(
-        &self,
-        key: &LockKey,
-        reason: &str,
-    ) -> Result<Option<Holder>, AcquireError>;
+    /// Takes a lock from its holders, and returns them by their tokens.
+    async fn force_release(&self, key: &LockKey, reason: &str)
+    -> Result<Vec<Holder>, AcquireError>;
 
     /// The held locks.
     fn locks(&self, namespace: Option<Namespace>) -> Locks;

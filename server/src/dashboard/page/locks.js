@@ -104,8 +104,9 @@ async function release(event) {
   const submit = $("release").querySelector("[type=submit]");
   submit.disabled = true;
   try {
-    const { holder } = await post("release", { namespace, hex, reason: $("reason").value });
-    say($("lock-note"), holder ? `Released: ${holder.label} held it with token ${holder.last_token}.` : "It was free already.");
+    const { holders } = await post("release", { namespace, hex, reason: $("reason").value });
+    const held = holders.map((holder) => `${holder.label} held it with token ${holder.last_token}`);
+    say($("lock-note"), held.length ? `Released: ${held.join("; ")}.` : "It was free already.");
     ask(false);
     $("close").focus();
   } catch (error) {

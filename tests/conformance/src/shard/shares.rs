@@ -369,11 +369,17 @@ pub async fn an_ended_share_is_passed_on_by_a_recheck(fixture: &dyn Fixture) {
 /// In one step, and for good.
 pub async fn a_writer_that_downgrades_lets_readers_in(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
-        let (key, waiting) = (desk.key("key"), nonce());
+        let mut ear = Ear::of(fixture, WAITER).await;
+        let (key, waiting) = (desk.key("key"), [(); 2].map(|()| nonce_of(WAITER)));
         let writer = desk.shares(&key, LockMode::Write).await;
-        desk.queues_for(&key, waiting, LockMode::Read).await;
+        for reader in waiting {
+            desk.queues_for(&key, reader, LockMode::Read).await;
+        }
         assert_eq!(desk.renews(&key, writer, LockMode::Read).await, "renewed");
-        assert_eq!(desk.holders(&key).await, [writer.0, waiting]);
+        assert_eq!(desk.holders(&key).await, [writer.0, waiting[0], waiting[1]]);
+        let turns = ear.turns(&mut desk).await.into_iter();
+        let told: Vec<_> = turns.map(|turn| turn.nonce).collect();
+        assert_eq!(told, waiting);
         // A renewal that was sent before may arrive later.
         assert_eq!(desk.renews(&key, writer, LockMode::Write).await, "renewed");
         desk.shares(&key, LockMode::Read).await;
