@@ -18,6 +18,20 @@ impl SharesModel {
         self.ask(world, process, shard, terms);
     }
 
+    /// Another reader of the process has the lease too, until its deadline. No shard is asked.
+    pub(super) fn join(&self, world: &mut World, process: u8) {
+        let client = &mut world.processes[usize::from(process)];
+        client.budget.joins -= 1;
+        let Some(guard) = &mut client.guard else {
+            return;
+        };
+        guard.holders += 1;
+        if self.breaks(Rule::JoinsUntilTheDeadline) {
+            guard.left = self.config.lease;
+        }
+        world.ledger.happened = Some(Event::ReaderJoined);
+    }
+
     /// The same nonce again, at the same shard or the other.
     pub(super) fn recheck(&self, world: &mut World, process: u8, shard: u8) {
         let client = &mut world.processes[usize::from(process)];
@@ -203,6 +217,7 @@ impl SharesModel {
             token: share.token,
             shares: share.shares,
             writes,
+            holders: 1,
             left,
         });
         process.fresh = true;

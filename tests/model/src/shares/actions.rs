@@ -29,6 +29,8 @@ pub enum Action {
     Prove(u8),
     /// A renewal is sent.
     Renew(u8),
+    /// Another reader of the process comes to the one that holds.
+    Join(u8),
     /// A writer becomes a reader.
     Downgrade(u8),
     /// The shares are given back, or the process no longer waits.
@@ -92,6 +94,9 @@ impl SharesModel {
             };
             if renews {
                 actions.push(Action::Renew(index));
+            }
+            if process.budget.joins > 0 {
+                actions.push(Action::Join(index));
             }
             if guard.writes && process.budget.downgrades > 0 {
                 actions.push(Action::Downgrade(index));

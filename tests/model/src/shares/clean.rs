@@ -21,8 +21,8 @@ fn new(name: &'static str, participants: &[Participant]) -> Configuration {
 
 fn at_rest() -> Vec<Configuration> {
     use Event::{
-        GrantAfterDowngrade, HeldTogether, PreferredGrant, SmallerCapacity, TurnTaken, TwoTurns,
-        WriterAfterReader,
+        GrantAfterDowngrade, HeldTogether, PreferredGrant, ReaderJoined, SmallerCapacity,
+        TurnTaken, TwoTurns, WriterAfterReader,
     };
     vec![
         new("readers-and-a-writer", &[READER.renews(1), READER, WRITER])
@@ -31,6 +31,12 @@ fn at_rest() -> Vec<Configuration> {
             .queueing()
             .resting()
             .reaching(&[HeldTogether, TurnTaken, TwoTurns]),
+        new(
+            "readers-together",
+            &[READER.joined().renews(1), READER, WRITER],
+        )
+        .queueing()
+        .reaching(&[HeldTogether, ReaderJoined, TurnTaken]),
         new("preferred-readers", &[READER, WRITER, READER.preferred()])
             .queueing()
             .resting()
@@ -91,7 +97,9 @@ fn restarts() -> Vec<Configuration> {
 }
 
 fn moves() -> Vec<Configuration> {
-    use Event::{Adopted, FinishedUnderHolder, GrantBesideLeft, HeldTogether, Reclaimed};
+    use Event::{
+        Adopted, FinishedUnderHolder, GrantBesideLeft, HeldTogether, ReaderJoined, Reclaimed,
+    };
     let all = &[Adopted, FinishedUnderHolder, GrantBesideLeft, HeldTogether];
     let moved = &[Adopted, FinishedUnderHolder];
     vec![
@@ -99,6 +107,12 @@ fn moves() -> Vec<Configuration> {
             .moving()
             .resting()
             .reaching(all),
+        new(
+            "move-readers-together",
+            &[READER.joined().renews(1), WRITER.rechecks(1)],
+        )
+        .moving()
+        .reaching(&[Adopted, FinishedUnderHolder, ReaderJoined]),
         new("move-listing", &[READER.renews(1), READER])
             .moving()
             .listing()

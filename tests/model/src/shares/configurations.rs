@@ -71,6 +71,8 @@ pub struct Budget {
     pub renewals: u8,
     /// Downgrades of a writer.
     pub downgrades: u8,
+    /// Readers that come to the one that holds.
+    pub joins: u8,
 }
 
 /// The capacity of a read-write lock, and the greatest capacity of a semaphore.
@@ -89,6 +91,7 @@ impl Participant {
                 rechecks: 0,
                 renewals: 0,
                 downgrades: 0,
+                joins: 0,
             },
         }
     }
@@ -110,6 +113,11 @@ impl Participant {
 
     pub(super) const fn downgrades(mut self) -> Self {
         self.budget.downgrades = 1;
+        self
+    }
+
+    pub(super) const fn joined(mut self) -> Self {
+        self.budget.joins = 1;
         self
     }
 

@@ -44,6 +44,10 @@ pub fn control(rule: Rule) -> Control {
         Rule::PassStopsAtTheHead => (FIRST_COME, of(&[READER, WRITER, READER.twice()]).queueing()),
         Rule::PassGrantsWhileTheyFit => (NO_IDLE_ROOM, of(&[WRITER, READER, READER]).queueing()),
 
+        Rule::LastHolderReleases | Rule::JoinsUntilTheDeadline => {
+            (WRITER_ALONE, of(&[READER.joined(), WRITER]))
+        }
+
         Rule::DowngradeEndsBelief => (WRITER_ALONE, of(&[WRITER.downgrades(), READER])),
         Rule::DowngradePasses => (NO_IDLE_ROOM, of(&[WRITER.downgrades(), READER]).queueing()),
 

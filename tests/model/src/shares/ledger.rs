@@ -29,6 +29,8 @@ pub enum Event {
     TwoTurns,
     /// A preferred request was granted before a ticket that is not.
     PreferredGrant,
+    /// A reader came to another one of its process.
+    ReaderJoined,
     /// A reader was granted beside a downgraded writer.
     GrantAfterDowngrade,
     /// A grant by the smaller capacity, after one by the larger.

@@ -82,6 +82,7 @@ pub(super) fn reached(event: Event) -> Property<SharesModel> {
         Event::TurnTaken => sometimes!(TurnTaken, "a turn taken"),
         Event::TwoTurns => sometimes!(TwoTurns, "two turns from one script"),
         Event::PreferredGrant => sometimes!(PreferredGrant, "a preferred grant before a ticket"),
+        Event::ReaderJoined => sometimes!(ReaderJoined, "a reader comes to another"),
         Event::GrantAfterDowngrade => {
             sometimes!(GrantAfterDowngrade, "a grant beside a downgraded writer")
         }

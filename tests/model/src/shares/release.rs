@@ -3,11 +3,20 @@
 use super::{Ask, Request, Rule, SharesModel, World};
 
 impl SharesModel {
-    /// Belief and waiting end first; then the release goes to every shard that was asked.
+    /// One of several holders leaves. With the last one, belief and waiting end; then the release goes to every shard
+    /// that was asked.
     pub(super) fn release(&self, world: &mut World, process: u8) {
         let client = &mut world.processes[usize::from(process)];
-        client.guard = None;
-        client.waits = None;
+        let others = client.guard.as_mut().filter(|guard| guard.holders > 1);
+        if let Some(guard) = others {
+            guard.holders -= 1;
+            if self.holds(Rule::LastHolderReleases) {
+                return;
+            }
+        } else {
+            client.guard = None;
+            client.waits = None;
+        }
         let (nonce, asked) = (client.nonce, client.asked);
         for shard in (0..2).filter(|shard| asked >> shard & 1 == 1) {
             self.send(world, nonce, shard, Ask::Release);

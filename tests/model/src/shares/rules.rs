@@ -27,6 +27,11 @@ pub enum Rule {
     /// Pass grants heads while they fit — one head.
     PassGrantsWhileTheyFit,
 
+    /// Readers of a process have one lease: the last to leave releases it — the first.
+    LastHolderReleases,
+    /// A reader that comes to others believes until their deadline — for a lease from then on.
+    JoinsUntilTheDeadline,
+
     /// A writer that downgrades is a reader before it asks — once it is answered, however late.
     DowngradeEndsBelief,
     /// A downgrade passes — it only writes fewer shares.

@@ -122,6 +122,8 @@ pub(super) struct Guard {
     pub(super) token: Token,
     pub(super) shares: u8,
     pub(super) writes: bool,
+    /// The holders in this process that have the lease together: more than one if they are readers.
+    pub(super) holders: u8,
     /// Until the deadline.
     pub(super) left: u8,
 }

@@ -15,6 +15,7 @@ impl SharesModel {
             Action::Recheck { process, shard } => self.recheck(world, process, shard),
             Action::Prove(process) => self.prove(world, process),
             Action::Renew(process) => self.renew(world, process),
+            Action::Join(process) => self.join(world, process),
             Action::Downgrade(process) => self.downgrade(world, process),
             Action::Release(process) => self.release(world, process),
             Action::Deliver(request) => self.deliver(world, request),
