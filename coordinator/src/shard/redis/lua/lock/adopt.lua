@@ -43,7 +43,7 @@ local function adopt_share(mode, record, key, queue, nonce, label, te, ctr, bloc
     if held and shares.is_live(held) and held.kind ~= kind then return 0 end
   end
   raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr + block - 1)
-  if not held or held.kind ~= kind then held = shares.new(shard, key, kind) end
+  if not held or held.kind ~= kind then held = shares.new(shard, key, kind, record) end
   local entry = {label = label, offset = 0, tokens = 1, te = te, base = ctr, arm = own and own.arm, count = own and own.count}
   shares.put(held, nonce, entry, count, lease)
   if queue then line.drop(queue, nonce) end
@@ -53,7 +53,7 @@ end
 local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, lease, epoch, terms)
   local mode, its_epoch = slot_of(key, KEYS[3])
   if now < shut or its_epoch ~= tonumber(epoch) or not (mode == 'I' or mode == 'O') then return 0 end
-  local record = record_at(shard, key)
+  local record = record_at(shard, key, nonce)
   local kind, count = string.match(terms, '^(%a)|(%d+)$')
   if kind then
     return adopt_share(mode, record, key, queue, nonce, label, te, ctr, block, lease, kind, tonumber(count))

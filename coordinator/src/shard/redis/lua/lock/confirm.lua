@@ -36,7 +36,7 @@ local function confirm(look, key, queue, nonce, label, te, ctr, tokens, lease, i
     if now < grace and mode ~= 'S' then return {4, grace - now} end
     if mode ~= 'O' then return {8, epoch, -1} end
   end
-  local record = record_at(shard, key)
+  local record = record_at(shard, key, nonce)
   if type(record) == 'table' then
     if record.err then return 2 end
     local own = shares.own(record, nonce)

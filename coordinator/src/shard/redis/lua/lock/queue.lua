@@ -174,7 +174,7 @@ local function grant_first(queue, key, nonce, ticket, told, held)
     redis.call('SET', key, record, 'PX', ticket.claim)
     return record, base
   end
-  if not held or held.kind ~= ticket.kind then held = shares.new(shard, key, ticket.kind) end
+  if not held or held.kind ~= ticket.kind then held = shares.new(shard, key, ticket.kind, true) end
   -- A nonce that has shares already, by a renewal, may have left its ticket.
   local entry = shares.own(held, nonce) or {}
   entry.label, entry.offset, entry.tokens, entry.te = ticket.label, 1, tokens, shard.te

@@ -56,7 +56,7 @@ end
 -- its slot is checked if it has to `look`.
 local function release(look, queue, key, record, nonce)
   line.drop(queue, nonce)
-  record = record or record_at(shard, key)
+  record = record or record_at(shard, key, nonce)
   local gave, rest
   if type(record) == 'table' and record.kind then
     gave, rest = give_back(record, nonce)
@@ -85,7 +85,7 @@ for _, i in ipairs(others) do
   elseif is_of(record, nonce) then
     answer = redis.call('DEL', key)
   elseif not record then
-    local held = shares.load({now = time_ms()}, key, nil)
+    local held = shares.load({now = time_ms()}, key, nonce)
     answer = held and give_back(held, nonce) and 1 or 0
   end
   answers[1 + i], gone[key], all_deleted = answer, true, all_deleted and answer == 1

@@ -17,7 +17,7 @@ local answers = {time_ms()}
 local shard = {now = time_ms()}
 
 local function remove(key, nonce)
-  local record = record_at(shard, key)
+  local record = record_at(shard, key, nonce)
   if type(record) ~= 'table' then return parse(record) == nonce and redis.call('DEL', key) or 0 end
   local entry = record.kind and shares.entry(record, nonce)
   if not entry then return 0 end

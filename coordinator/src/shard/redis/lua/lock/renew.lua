@@ -38,7 +38,7 @@ end
 
 -- The same as `renew`, of shares. They are put back without asking for room: all holders of before had room.
 local function renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, count)
-  local record, mode, epoch, import = record_at(shard, key), 'O', nil, nil
+  local record, mode, epoch, import = record_at(shard, key, nonce), 'O', nil, nil
   local held = type(record) == 'table' and record.kind and record or nil
   local own = held and shares.own(held, nonce)
   if look then
@@ -60,7 +60,7 @@ local function renew_share(look, key, queue, nonce, label, te, ctr, lease, kind,
   end
   if holder or (held and held.kind ~= kind) then return 2 end
   shard.te = raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, ctr)
-  held = held or shares.new(shard, key, kind)
+  held = held or shares.new(shard, key, kind, record)
   shares.put(held, nonce, {label = label, offset = 0, tokens = 1, te = te, base = ctr}, count, lease)
   if queue then line.drop(queue, nonce) end
   return 1, sealed
@@ -71,7 +71,7 @@ end
 local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   local kind, count = string.match(terms, '^(%a)|(%d+)$')
   if kind then return renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, tonumber(count)) end
-  local record, held = record_at(shard, key), nil
+  local record, held = record_at(shard, key, nonce), nil
   if type(record) == 'table' and record.kind then held, record = record, false end
   local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
   local own, mode, epoch, import = holder == nonce, 'O', nil, nil

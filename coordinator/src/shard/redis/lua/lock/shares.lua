@@ -16,9 +16,9 @@ local function parse_share(text)
     base = base, arm = arm, ends = tonumber(ends)}
 end
 
--- Writes how many shares are taken.
-local function save(held)
-  redis.call('HSET', held.key, '=', string.format('%s|%s|%d|%d', held.kind, held.arm, held.sum, held.soonest))
+-- Writes how many shares are taken, and other fields with it: one command for both.
+local function save(held, ...)
+  redis.call('HSET', held.key, '=', string.format('%s|%s|%d|%d', held.kind, held.arm, held.sum, held.soonest), ...)
 end
 
 -- Drops the entries that have ended, and counts the others anew. Returns whether any is left.
@@ -46,32 +46,31 @@ local function drop_ended(held)
   return true
 end
 
--- The record of shares at `key`; false if all of them have ended; `otherwise` if there is none.
-function shares.load(shard, key, otherwise)
-  local head = redis.pcall('HGET', key, '=')
-  if type(head) ~= 'string' then return otherwise end
-  local kind, arm, sum, soonest = string.match(head, '^([sr])|(%d+)|(%d+)|(%d+)$')
+-- The record of shares at `key`, with what it has of `nonce`; false if all of them have ended; `otherwise` if there is none.
+function shares.load(shard, key, nonce, otherwise)
+  local found = redis.pcall('HMGET', key, '=', nonce)
+  local kind, arm, sum, soonest = string.match(found[1] or '', '^([sr])|(%d+)|(%d+)|(%d+)$')
   if not kind then return otherwise end
   local held = {shard = shard, key = key, kind = kind, arm = shard.arm or arm, sum = tonumber(sum),
-    soonest = tonumber(soonest)}
+    soonest = tonumber(soonest), read = {[nonce] = found[2] or ''}}
   -- Entries of another arming take no room, once they could be put back.
   local is_outdated = shard.now > held.soonest or held.arm ~= arm
   if is_outdated and not drop_ended(held) then return false end
   return held
 end
 
--- The record of any kind at `key`: the text of a mutex, false if there is none, a record of shares, or the error of a
--- key that is not Ringfence's.
-local function record_at(shard, key)
+-- The record of any kind at `key`: the text of a mutex, false if there is none, a record of shares with what it has of
+-- `nonce`, or the error of a key that is not Ringfence's.
+local function record_at(shard, key, nonce)
   local record = redis.pcall('GET', key)
   if type(record) ~= 'table' then return record end
-  return shares.load(shard, key, record)
+  return shares.load(shard, key, nonce, record)
 end
 
--- An empty record of shares. Nothing that counts lies at `key`.
-function shares.new(shard, key, kind)
-  redis.call('DEL', key)
-  return {shard = shard, key = key, kind = kind, arm = shard.arm, sum = 0, is_new = true}
+-- An empty record of shares. Nothing that counts lies at `key`: a `former` record, or nothing.
+function shares.new(shard, key, kind, former)
+  if former then redis.call('DEL', key) end
+  return {shard = shard, key = key, kind = kind, arm = shard.arm, sum = 0, read = {}, is_new = true}
 end
 
 -- Whether any entry counts.
@@ -90,7 +89,7 @@ end
 
 -- The entry of `nonce`, unless it has ended.
 function shares.entry(held, nonce)
-  local entry = parse_share(redis.call('HGET', held.key, nonce))
+  local entry = parse_share(held.read[nonce] or redis.call('HGET', held.key, nonce))
   return entry and held.shard.now <= entry.ends and entry
 end
 
@@ -106,9 +105,9 @@ function shares.put(held, nonce, entry, count, lease)
   if entry.arm == held.arm then held.sum = held.sum - entry.count end
   held.sum, held.soonest = held.sum + count, math.min(held.soonest or ends, ends)
   entry.count, entry.arm = count, held.arm
-  redis.call('HSET', held.key, nonce, string.format('%s|%d|%d|%d|%s|%s|%s|%d', entry.label, count, entry.offset,
-    entry.tokens, entry.te, entry.base, entry.arm, ends))
-  save(held)
+  held.read[nonce] = string.format('%s|%d|%d|%d|%s|%s|%s|%d', entry.label, count, entry.offset, entry.tokens, entry.te,
+    entry.base, entry.arm, ends)
+  save(held, nonce, held.read[nonce])
   if held.is_new then
     redis.call('PEXPIRE', held.key, lease)
   else
@@ -119,12 +118,14 @@ end
 
 -- Removes an entry. Returns the record, or nothing if that was the last one.
 function shares.remove(held, nonce, entry)
-  redis.call('HDEL', held.key, nonce)
-  if redis.call('HLEN', held.key) == 1 then
+  if entry.arm == held.arm then held.sum = held.sum - entry.count end
+  -- Entries of another arming may be there, which count again once they are renewed.
+  if held.sum == 0 and redis.call('HLEN', held.key) == 2 then
     redis.call('DEL', held.key)
     return nil
   end
-  if entry.arm == held.arm then held.sum = held.sum - entry.count end
+  held.read[nonce] = nil
+  redis.call('HDEL', held.key, nonce)
   save(held)
   return held
 end

@@ -36,7 +36,7 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
     end
   end
 
-  local record, held, starved = record_at(call, key), nil, false
+  local record, held, starved = record_at(call, key, nonce), nil, false
   if type(record) == 'table' then
     if record.err then return 6 end
     held, record = record, false
@@ -64,7 +64,7 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
   if starved then return 5 end
   if left and (not queue or line.is_next(queue, nonce, preferred)) and shares.fit(held, kind, count, capacity, left) then
     if call.spent then return 5 end
-    if not held or held.kind ~= kind then held = shares.new(call, key, kind) end
+    if not held or held.kind ~= kind then held = shares.new(call, key, kind, held or record) end
     local entry = {label = label, offset = offset, tokens = tonumber(tokens), te = call.te,
       base = string.format('%d', call.base)}
     shares.put(held, nonce, entry, count, lease)

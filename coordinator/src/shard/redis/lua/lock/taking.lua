@@ -57,7 +57,7 @@ local function take(call, i, look, key, head, lease)
   local record, starved, held = redis.pcall('GET', key), false, nil
   if type(record) == 'table' then
     call.now = time_ms()
-    record = shares.load(call, key, record)
+    record = shares.load(call, key, nonce, record)
     if record and record.err then return 6 end
     held, record = record, false
   end
