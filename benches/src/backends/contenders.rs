@@ -1,0 +1,173 @@
+//! What takes part, and one turn of each.
+
+use std::{hint::black_box, time::Duration};
+
+use ringfence_benches::{Failure, LEASE};
+use ringfence_client::{Client, Lock};
+use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
+use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
+
+use crate::recipes::{Connection, Recipe, on_mariadb, on_postgresql};
+
+/// Tasks; as many keys, if each has its own.
+const TASKS: i32 = 64;
+
+/// For 64 tasks of recipes, and ours.
+const SETTINGS: [(&str, &str); 1] = [("max_connections", "300")];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    PostgreSql,
+    MariaDb,
+}
+
+/// What the tasks do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Situation {
+    /// Each task has a key of its own.
+    OwnKeys,
+    /// All want one.
+    OneKey,
+}
+
+/// A way to lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ringfence,
+    /// The same: what the machine does to a ratio.
+    RingfenceAgain,
+    /// Each task gets the lock from the server.
+    WithoutHandOff,
+    Recipe(Recipe),
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Ringfence,
+        Self::RingfenceAgain,
+        Self::WithoutHandOff,
+        Self::Recipe(Recipe::RowLease),
+        Self::Recipe(Recipe::ByName),
+        Self::Recipe(Recipe::ForUpdate),
+    ];
+
+    pub(crate) fn name(self, engine: Engine) -> &'static str {
+        match (self, engine) {
+            (Self::Ringfence, _) => "ringfence",
+            (Self::RingfenceAgain, _) => "ringfence-again",
+            (Self::WithoutHandOff, _) => "ringfence, no hand-off",
+            (Self::Recipe(Recipe::RowLease), _) => "row with an end",
+            (Self::Recipe(Recipe::ByName), Engine::PostgreSql) => "pg_advisory_lock",
+            (Self::Recipe(Recipe::ByName), Engine::MariaDb) => "GET_LOCK",
+            (Self::Recipe(Recipe::ForUpdate), _) => "SELECT … FOR UPDATE",
+        }
+    }
+}
+
+impl Situation {
+    pub(crate) const ALL: [Self; 2] = [Self::OwnKeys, Self::OneKey];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OwnKeys => "64 keys",
+            Self::OneKey => "1 key",
+        }
+    }
+}
+
+/// A server, and all that is connected to it.
+pub(crate) struct Server {
+    pub(crate) engine: Engine,
+    client: Client,
+    without_hand_off: Client,
+    connections: Vec<Connection>,
+    /// Ends with this value.
+    _server: Process,
+}
+
+enum Process {
+    PostgreSql(#[expect(dead_code, reason = "it ends with this value")] PostgreSql),
+    MariaDb(#[expect(dead_code, reason = "it ends with this value")] MariaDb),
+}
+
+impl Engine {
+    pub(crate) const ALL: [Self; 2] = [Self::PostgreSql, Self::MariaDb];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::PostgreSql => "PostgreSQL",
+            Self::MariaDb => "MariaDB",
+        }
+    }
+
+    pub(crate) async fn start(self) -> Result<Server, Failure> {
+        let (server, url, connections) = match self {
+            Self::PostgreSql => {
+                let server = PostgreSql::spawn_with(&SETTINGS).await;
+                let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
+                let connections = on_postgresql(&server, TASKS).await?;
+                (Process::PostgreSql(server), url, connections)
+            }
+            Self::MariaDb => {
+                let server = MariaDb::spawn_with(&SETTINGS).await;
+                let url = format!("mysql://root@127.0.0.1:{}/test", server.port());
+                let connections = on_mariadb(&server, TASKS).await?;
+                (Process::MariaDb(server), url, connections)
+            }
+        };
+        let options = ServerOptions::new(url.parse()?, ClientId(0), KeyPrefix::default());
+        options.prepare().await?;
+        let builder = || Client::builder().servers(&*url).servers_are_new(true);
+        Ok(Server {
+            engine: self,
+            client: builder().build().await?,
+            without_hand_off: builder().handoff(0, Duration::ZERO).build().await?,
+            connections,
+            _server: server,
+        })
+    }
+}
+
+impl Server {
+    pub(crate) fn tasks(&self, situation: Situation, kind: Kind) -> Vec<Task> {
+        let tasks = (0..).zip(&self.connections);
+        let task = |(number, connection): (i32, &Connection)| {
+            let name = match situation {
+                Situation::OwnKeys => number,
+                Situation::OneKey => 0,
+            };
+            let client = match kind {
+                Kind::Recipe(recipe) => {
+                    return Task::Recipe(connection.clone(), recipe, name, number);
+                }
+                Kind::WithoutHandOff => &self.without_hand_off,
+                Kind::Ringfence | Kind::RingfenceAgain => &self.client,
+            };
+            Task::Lock(client.lock(format!("{kind:?}/{name}")).lease(LEASE))
+        };
+        tasks.map(task).collect()
+    }
+}
+
+/// Acquires and releases, again and again.
+pub(crate) enum Task {
+    Lock(Lock),
+    /// The name, and the owner.
+    Recipe(Connection, Recipe, i32, i32),
+}
+
+impl Task {
+    pub(crate) async fn pair(&self) -> Result<(), Failure> {
+        match self {
+            Self::Lock(lock) => {
+                let guard = lock.acquire().await?;
+                black_box(guard.token());
+                guard.release().await;
+                Ok(())
+            }
+            Self::Recipe(connection, recipe, name, owner) => {
+                connection.pair(*recipe, *name, *owner).await
+            }
+        }
+    }
+}
