@@ -183,6 +183,10 @@ impl Fixture for Maria {
         self.move_clock(-(length.as_millis() as i64)).await;
     }
 
+    async fn set_clock_back(&self, length: Duration) {
+        self.move_clock(-(length.as_millis() as i64)).await;
+    }
+
     async fn copy(&self) -> Option<String> {
         let copy = "SELECT json_value(content, '$.copy[2]') FROM `{}_documents`
              WHERE name = 'head' AND json_value(content, '$.life') = (SELECT concat(id, `{}_server`()) FROM `{}_life`)";

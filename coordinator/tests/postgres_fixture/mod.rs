@@ -193,6 +193,10 @@ impl Fixture for Postgres {
         self.move_clock(-(length.as_millis() as i64)).await;
     }
 
+    async fn set_clock_back(&self, length: Duration) {
+        self.move_clock(-(length.as_millis() as i64)).await;
+    }
+
     async fn copy(&self) -> Option<String> {
         let schema = self.options.prefix.as_str();
         let copy = format!(

@@ -1,5 +1,7 @@
 //! How a holder takes its lock from one shard to the next.
 
+use std::time::Duration;
+
 use super::{
     Fixture,
     batches::word,
@@ -138,9 +140,10 @@ pub async fn an_adoption_raises_its_own_record_to_a_greater_token(fixture: &dyn 
 
 /// A holder that is told to move gives up its record at the former shard.
 pub async fn an_adoption_outside_its_move_is_none(fixture: &dyn Fixture) {
+    const A_WHILE: Duration = Duration::from_secs(5);
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());
-    let token = desk.granted(&key, holder, WINDOW).await;
+    let token = desk.granted(&key, holder, A_WHILE).await;
     let free = desk.beside(&key);
     for (epoch, mode) in [
         (Epoch(FIRST), Mode::Open),
@@ -162,7 +165,7 @@ pub async fn an_adoption_outside_its_move_is_none(fixture: &dyn Fixture) {
             .await
             .expect("its own lease has not ended");
         assert!(
-            found.nonce == holder && found.remaining <= WINDOW,
+            found.nonce == holder && found.remaining <= A_WHILE,
             "{found:?}"
         );
     }

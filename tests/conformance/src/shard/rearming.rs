@@ -124,11 +124,11 @@ pub async fn after_it_was_armed_anew_an_older_record_is_not_live(fixture: &dyn F
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
     let older = desk.granted(&key, nonce(), LONG).await;
-    armed_with(fixture, FIRST + 1, Grace::Full(SHORT))
+    armed_with(fixture, FIRST + 1, Grace::Full(WINDOW))
         .await
         .expect("an answer");
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
-    fixture.elapse(PAST_SHORT).await;
+    fixture.elapse(PAST_WINDOW).await;
     assert!(desk.granted(&key, nonce(), LONG).await > older);
 }
 
