@@ -5,6 +5,7 @@ mod demo;
 mod describe;
 mod lock;
 mod locks;
+mod logs;
 mod place;
 mod redact;
 mod ring;
@@ -19,7 +20,7 @@ use std::{
     env,
     error::Error,
     fmt::Display,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     process::ExitCode,
     time::Duration,
 };
@@ -30,7 +31,6 @@ use clap::{
 };
 use ringfence_client::Effect;
 use serde::Serialize;
-use tracing_subscriber::EnvFilter;
 
 /// The command failed.
 const FAILED: u8 = 1;
@@ -121,8 +121,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
-    log_to_stderr(cli.command.log_level());
-    match cli.command.run() {
+    let ran = logs::start(&cli.command).and_then(|_traces| cli.command.run());
+    match ran {
         Ok(code) => code,
         Err(failure) => fail(&failure),
     }
@@ -344,16 +344,6 @@ fn usage(mut error: clap::Error) -> ExitCode {
     }
     say(message);
     ExitCode::from(USAGE)
-}
-
-fn log_to_stderr(level: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let ansi = io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(ansi)
-        .with_writer(io::stderr)
-        .init();
 }
 
 #[cfg(test)]

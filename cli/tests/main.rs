@@ -12,4 +12,6 @@ mod locks;
 mod ring;
 mod serve;
 mod service;
+#[cfg(feature = "otlp")]
+mod traces;
 mod uninstall;

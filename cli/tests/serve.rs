@@ -66,7 +66,7 @@ impl Coordinator {
         Self::start_with(urls, "", &[])
     }
 
-    fn start_with(urls: &[String], more: &str, environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_with(urls: &[String], more: &str, environment: &[(&str, &str)]) -> Self {
         let settings = settings(urls, more);
         let mut serve = command(&["serve", "-c", settings.path().to_str().unwrap()]);
         let mut process = serve
@@ -96,7 +96,7 @@ impl Coordinator {
         LockServiceClient::connect(self.url.clone()).await.unwrap()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.process.id()).unwrap();
         kill(Pid::from_raw(pid), signal).unwrap();
     }

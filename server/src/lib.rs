@@ -20,6 +20,7 @@
 //! | `counters/` | CounterService |
 //! | `latches.rs` | LatchService |
 //! | `admin/` | AdminService |
+//! | `traces.rs` | spans of calls; with the feature `otlp`, sent to a collector |
 //! | `monitor.rs` | numbers and health over HTTP |
 //! | `dashboard/` | the page for operators, on the port of the monitor |
 
@@ -38,8 +39,11 @@ mod monitor;
 mod service;
 mod sessions;
 mod tls;
+mod traces;
 
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
 pub use service::{BindError, Service};
 pub use tls::{PemFile, Tls};
+#[cfg(feature = "otlp")]
+pub use traces::{Traces, TracesError};

@@ -30,6 +30,7 @@ use crate::{
     locks::{Handles, Holds, Locks},
     monitor,
     sessions::{Sessions, Shared},
+    traces,
 };
 
 /// A connection without traffic is checked this often, and closed if no answer comes in time.
@@ -216,6 +217,7 @@ fn router(
     // Many tools know only this version.
     let alpha = reflection().build_v1alpha().expect(compiled);
     server
+        .trace_fn(traces::of_call)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(InterceptedService::new(locks, authentication.clone()))

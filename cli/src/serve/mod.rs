@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{FAILED, Nature, UNAVAILABLE, show};
 
 /// The settings cannot be used (sysexits: EX_USAGE).
-const MISCONFIGURED: u8 = 64;
+pub(crate) const MISCONFIGURED: u8 = 64;
 
 const EXIT_CODES: &str = "\
 Exit codes:

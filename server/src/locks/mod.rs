@@ -31,6 +31,7 @@ use crate::{
     deadline::Deadline,
     errors,
     fields::{length, namespace, to_length},
+    traces,
 };
 
 /// Receives the reasons to wait.
@@ -194,6 +195,7 @@ pub(crate) async fn grant(
     observe: Option<Observe>,
 ) -> Result<Guard, Error> {
     is_single(client, namespace(&ask.namespace))?;
+    traces::shard(client, namespace(&ask.namespace), &ask.key);
     let mut lock = share(client, ask)?
         .namespace(namespace(&ask.namespace))
         .lease(lease);
