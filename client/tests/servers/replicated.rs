@@ -207,3 +207,49 @@ async fn replicas_are_fixed_at_the_founding() {
     let told = few.await.unwrap_err().to_string();
     assert!(told.contains('2') && told.contains('3'), "{told}");
 }
+
+/// How many acquisitions have needed a second round trip.
+fn second_rounds(client: &Client) -> u64 {
+    let shards = client.metrics().read().unwrap().shards;
+    shards
+        .iter()
+        .map(|shard| shard.metrics.second_rounds())
+        .sum()
+}
+
+/// 64 tasks with a key each, again and again. Returns the share of acquisitions that needed a second round trip.
+async fn share_of_second_rounds(client: &Client) -> f64 {
+    const TASKS: usize = 64;
+    const PAIRS: usize = 50;
+    let before = second_rounds(client);
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let lock = client.lock(format!("key/{task}")).namespace("ledger");
+        tasks.spawn(async move {
+            for _ in 0..PAIRS {
+                lock.acquire().await.unwrap().release().await;
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    (second_rounds(client) - before) as f64 / (TASKS * PAIRS) as f64
+}
+
+/// The shards begin with tokens of different epochs, and each counts on its own. A restart begins another epoch.
+#[tokio::test]
+async fn nearly_all_locks_of_a_process_take_one_round_trip() {
+    for count in [3, 4] {
+        let mut servers = Servers::spawn(count).await;
+        let client = client(&servers).await;
+        for restarts in 0..2 {
+            share_of_second_rounds(&client).await;
+            let share = share_of_second_rounds(&client).await;
+            assert!(share < 0.2, "{count} servers, {restarts} restarts: {share}");
+            servers.servers[0].kill();
+            servers.servers[0].restart().await.unwrap();
+            sleep(2 * LEASE).await;
+        }
+    }
+}

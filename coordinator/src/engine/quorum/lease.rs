@@ -16,6 +16,7 @@ use super::{
         ring::{Declaration, Ring, ShardLease},
     },
     ballot::Ballot,
+    floors::Floors,
     ranks::{Rank, Ranks},
     vote::{Answer, Vote, vote},
 };
@@ -37,6 +38,7 @@ pub(super) struct ReplicatedLease {
     pub(super) state: LeaseState,
     pub(super) declaration: Declaration,
     pub(super) ring: Arc<Ring>,
+    pub(super) floors: Arc<Floors>,
     /// Whether it takes a place in the queue of the lead.
     pub(super) queues: AtomicBool,
     pub(super) ranks: Mutex<Ranks>,
@@ -65,6 +67,7 @@ impl Deref for ReplicatedLease {
 impl ReplicatedLease {
     pub(super) fn begin(
         ring: &Arc<Ring>,
+        floors: &Arc<Floors>,
         declaration: Declaration,
         key: &LockKey,
         terms: Terms,
@@ -91,12 +94,14 @@ impl ReplicatedLease {
                 state: LeaseState::new(key.clone(), of, terms.clone(), tokens, view),
                 declaration,
                 ring: ring.clone(),
+                floors: floors.clone(),
                 queues: AtomicBool::new(queues),
                 ranks: Mutex::new(Ranks {
                     all: ranks,
                     is_decided: false,
                     late_at: None,
                     free_looks: 0,
+                    floor: Token::default(),
                 }),
                 has_confirmed: AtomicBool::new(false),
                 retry: Mutex::new(Retry {
@@ -124,19 +129,24 @@ impl ReplicatedLease {
 
     /// Asks every rank that is neither granted nor asked already.
     pub(super) fn ask(&self) {
-        let asked: Vec<_> = {
+        let (asked, floor): (Vec<_>, _) = {
             let mut ranks = self.ranks.lock();
-            let lead = ranks.lead();
+            let (lead, granted) = (ranks.lead(), ranks.token());
             let due = ranks.all.iter_mut().enumerate();
             let due = due.filter(|(_, rank)| rank.answer == Answer::NotGranted && !rank.is_wanted);
-            due.map(|(index, rank)| {
+            let asked = due.map(|(index, rank)| {
                 rank.want();
                 (rank.lease.clone(), self.queues() && index == lead)
-            })
-            .collect()
+            });
+            let asked: Vec<_> = asked.collect();
+            if asked.is_empty() {
+                return;
+            }
+            ranks.floor = granted.unwrap_or_else(|| self.floors.allot(self.tokens));
+            (asked, ranks.floor)
         };
         for (lease, queues) in asked {
-            self.ring.requests.ask_in_queue(&lease, queues);
+            self.ring.requests.ask_replica(&lease, queues, floor);
         }
     }
 

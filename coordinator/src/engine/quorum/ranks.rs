@@ -13,7 +13,8 @@ use crate::{
     ids::{Nonce, Token},
 };
 
-/// How long the lead's answer is waited for, once a majority granted. After that, the order is not kept.
+/// How long the lead's answer is waited for, once a majority granted. After that, the order is not kept. As long as that,
+/// answers are waited for that may make a second round trip needless.
 pub(super) const SLOW_LEAD: Duration = Duration::from_millis(250);
 
 /// The first waiter at the lead takes the lock without the lead when so many looks in a row found all others free: one
@@ -103,10 +104,12 @@ pub(super) struct Ranks {
     pub(super) all: Vec<Rank>,
     /// Whether the lock is held by their grants, or is about to be: until it is over, none of them is given back.
     pub(super) is_decided: bool,
-    /// From when on the lead's answer is not waited for any more. None: it is not waited for.
+    /// From when on answers are not waited for any more. None: they are not waited for.
     pub(super) late_at: Option<Instant>,
     /// How often in a row a majority granted, although the lead is held and no other client waits there.
     pub(super) free_looks: u8,
+    /// The least token that the ranks were last asked for.
+    pub(super) floor: Token,
 }
 
 impl Ranks {
@@ -142,11 +145,14 @@ impl Ranks {
                     false => Turn::Own,
                 }
             }
-            Answer::Pending | Answer::NotGranted => match self.late_at {
-                Some(late_at) if late_at <= now => Turn::Own,
-                _ => Turn::Unknown,
-            },
+            Answer::Pending | Answer::NotGranted if self.is_late(now) => Turn::Own,
+            Answer::Pending | Answer::NotGranted => Turn::Unknown,
         }
+    }
+
+    /// Whether answers have been waited for long enough.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        self.late_at.is_some_and(|late_at| late_at <= now)
     }
 
     /// No majority granted: another client may have the lock.
@@ -165,6 +171,15 @@ impl Ranks {
             Answer::Pending | Answer::NotGranted => false,
         };
         self.all.iter().filter(is_live).count()
+    }
+
+    /// The greatest token that a rank granted.
+    pub(super) fn token(&self) -> Option<Token> {
+        let tokens = self.all.iter().filter_map(|rank| match rank.answer {
+            Answer::Granted(grant) => Some(grant.token),
+            Answer::Pending | Answer::NotGranted => None,
+        });
+        tokens.max()
     }
 
     pub(super) fn answers(&self) -> Vec<Answer> {

@@ -7,7 +7,7 @@ use ringfence_ring::{Replicas, SlotCount};
 
 use super::{
     super::local::{LeaseState, Terms},
-    vote::{Answer, Grant, Vote, deadline, vote},
+    vote::{Answer, Grant, Vote, deadline, may_agree, vote},
 };
 use crate::{
     clock::Instant,
@@ -163,6 +163,25 @@ fn an_attempt_waits_iff_the_missing_answers_can_make_a_majority() {
         let hope = is_majority(replicas, live(&best).len());
         let expected = if hope { Vote::Wait } else { Vote::GiveUp };
         assert_eq!(decide(replicas, answers), expected, "{answers:?}");
+    });
+}
+
+#[test]
+fn ranks_may_agree_iff_the_missing_answers_can_give_a_majority_one_token() {
+    check_all(|replicas, answers| {
+        let agrees = |number: u64| {
+            let best = live(&replaced(answers, Answer::Pending, grant(number, 3)));
+            let same = best
+                .iter()
+                .filter(|its| its.token == Token::from_number(number));
+            is_majority(replicas, same.count())
+        };
+        let expected = TOKENS.into_iter().any(agrees);
+        assert_eq!(
+            may_agree(replicas, answers, at(NOW)),
+            expected,
+            "{answers:?}"
+        );
     });
 }
 

@@ -85,6 +85,15 @@ pub(super) fn deadline(replicas: Replicas, answers: &[Answer]) -> Option<Instant
     deadlines.get(majority(replicas) - 1).copied()
 }
 
+/// Whether a majority may yet have the same token, without a confirmation.
+pub(super) fn may_agree(replicas: Replicas, answers: &[Answer], now: Instant) -> bool {
+    let live = || granted(answers).filter(|(_, grant)| now < grant.deadline);
+    let same = |token| live().filter(|(_, grant)| grant.token == token).count();
+    let most = live().map(|(_, grant)| same(grant.token)).max();
+    let pending = answers.iter().filter(|answer| **answer == Answer::Pending);
+    most.unwrap_or_default() + pending.count() >= majority(replicas)
+}
+
 fn granted(answers: &[Answer]) -> impl Iterator<Item = (usize, &Grant)> {
     answers
         .iter()

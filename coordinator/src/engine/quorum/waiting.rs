@@ -12,7 +12,7 @@ use super::{
     handle::give_back,
     lease::ReplicatedLease,
     ranks::{Ranks, SLOW_LEAD, Turn},
-    vote::{Answer, Vote, majority},
+    vote::{Answer, Vote, majority, may_agree},
 };
 use crate::clock::{Instant, sleep_until};
 
@@ -23,16 +23,21 @@ impl ReplicatedLease {
             ranks.note_holder();
             return vote;
         }
-        match ranks.turn(now) {
-            Turn::Own => vote,
-            Turn::Unknown => {
+        let turn = ranks.turn(now);
+        // The other ranks may agree, for the price of their answers.
+        let spares_confirm = matches!(vote, Vote::Confirm { .. })
+            && !ranks.is_late(now)
+            && may_agree(self.declaration.replicas, &ranks.answers(), now);
+        match turn {
+            Turn::Later => Vote::GiveUp,
+            Turn::Own if !spares_confirm => vote,
+            Turn::Own | Turn::Unknown => {
                 if ranks.late_at.is_none() {
                     ranks.late_at = Some(now + SLOW_LEAD);
                     self.after(SLOW_LEAD, Self::count);
                 }
                 Vote::Wait
             }
-            Turn::Later => Vote::GiveUp,
         }
     }
 

@@ -18,7 +18,6 @@ use super::{
     lock_state::{Entry, LockState},
     millis,
     shares::Shares,
-    tokens::TokenBlock,
 };
 use crate::{
     ids::{Nonce, Token},
@@ -49,8 +48,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Applies `op`. The tokens of an acquire come from `block`, which has enough for it, or none.
-    fn apply(&mut self, op: &Op, block: &mut TokenBlock) -> Reply {
+    /// Applies `op`. `token`: the first of an acquire; none if none are left.
+    fn apply(&mut self, op: &Op, token: Option<Token>) -> Reply {
         match op {
             Op::Acquire {
                 nonce,
@@ -73,7 +72,7 @@ impl Context<'_> {
                     ticket: *ticket,
                     proof: *proof,
                 };
-                self.acquire(&ask, block.take(*tokens))
+                self.acquire(&ask, token)
             }
             Op::Renew {
                 nonce,
