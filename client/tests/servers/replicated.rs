@@ -237,19 +237,16 @@ async fn share_of_second_rounds(client: &Client) -> f64 {
     (second_rounds(client) - before) as f64 / (TASKS * PAIRS) as f64
 }
 
-/// The shards begin with tokens of different epochs, and each counts on its own. A restart begins another epoch.
+/// The shards begin with tokens of different epochs, and each counts on its own. If all answer, the middle token is the
+/// lock's. Without one, the two others have to agree.
 #[tokio::test]
 async fn nearly_all_locks_of_a_process_take_one_round_trip() {
-    for count in [3, 4] {
-        let mut servers = Servers::spawn(count).await;
-        let client = client(&servers).await;
-        for restarts in 0..2 {
-            share_of_second_rounds(&client).await;
-            let share = share_of_second_rounds(&client).await;
-            assert!(share < 0.2, "{count} servers, {restarts} restarts: {share}");
-            servers.servers[0].kill();
-            servers.servers[0].restart().await.unwrap();
-            sleep(2 * LEASE).await;
-        }
+    let mut servers = Servers::spawn(3).await;
+    let client = client(&servers).await;
+    for alive in [3, 2] {
+        share_of_second_rounds(&client).await;
+        let share = share_of_second_rounds(&client).await;
+        assert!(share < 0.2, "{alive} servers: {share}");
+        servers.servers[0].kill();
     }
 }

@@ -149,10 +149,10 @@ impl Engine {
         let routing = Arc::new(routing);
         requests.start(&routing);
         let authority: Arc<dyn Authority> = match &coordinators {
-            None => Arc::new(Shards::new(Ring {
+            None => Arc::new(Shards(Arc::new(Ring {
                 requests: requests.clone(),
                 routing: routing.clone(),
-            })),
+            }))),
             Some(coordinators) => {
                 let remote = Remote::new(coordinators.clone(), requests.clone());
                 Arc::new(Service(remote))

@@ -148,16 +148,6 @@ impl Request {
     }
 }
 
-impl Op {
-    /// How many tokens to set aside for it, and the least first one.
-    pub(crate) fn needs(&self) -> (u64, Option<Token>) {
-        match self {
-            Self::Acquire { tokens, floor, .. } => (u64::from(*tokens), *floor),
-            _ => (0, None),
-        }
-    }
-}
-
 impl From<Release> for Request {
     fn from(release: Release) -> Self {
         let Release {

@@ -31,12 +31,11 @@ impl Receiver for Ballot {
         let now = lease.now();
         let (judged, has_turn) = {
             let mut ranks = lease.ranks.lock();
-            let (lead, floor) = (ranks.lead(), ranks.floor);
+            let lead = ranks.lead();
             let Some((index, found)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted) else {
                 return Judged::Known;
             };
             let token = answer.tokens.first();
-            lease.floors.learn(floor, token, lease.tokens);
             match rank.granted(token, answer.sent, now, answer.claim) {
                 true => {
                     events::replica_granted(rank, now);

@@ -16,7 +16,6 @@ use super::{
         ring::{Declaration, Ring, ShardLease},
     },
     ballot::Ballot,
-    floors::Floors,
     ranks::{Rank, Ranks},
     vote::{Answer, Vote, vote},
 };
@@ -38,7 +37,6 @@ pub(super) struct ReplicatedLease {
     pub(super) state: LeaseState,
     pub(super) declaration: Declaration,
     pub(super) ring: Arc<Ring>,
-    pub(super) floors: Arc<Floors>,
     /// Whether it takes a place in the queue of the lead.
     pub(super) queues: AtomicBool,
     pub(super) ranks: Mutex<Ranks>,
@@ -67,7 +65,6 @@ impl Deref for ReplicatedLease {
 impl ReplicatedLease {
     pub(super) fn begin(
         ring: &Arc<Ring>,
-        floors: &Arc<Floors>,
         declaration: Declaration,
         key: &LockKey,
         terms: Terms,
@@ -94,14 +91,12 @@ impl ReplicatedLease {
                 state: LeaseState::new(key.clone(), of, terms.clone(), tokens, view),
                 declaration,
                 ring: ring.clone(),
-                floors: floors.clone(),
                 queues: AtomicBool::new(queues),
                 ranks: Mutex::new(Ranks {
                     all: ranks,
                     is_decided: false,
                     late_at: None,
                     free_looks: 0,
-                    floor: Token::default(),
                 }),
                 has_confirmed: AtomicBool::new(false),
                 retry: Mutex::new(Retry {
@@ -129,24 +124,19 @@ impl ReplicatedLease {
 
     /// Asks every rank that is neither granted nor asked already.
     pub(super) fn ask(&self) {
-        let (asked, floor): (Vec<_>, _) = {
+        let asked: Vec<_> = {
             let mut ranks = self.ranks.lock();
-            let (lead, granted) = (ranks.lead(), ranks.token());
+            let lead = ranks.lead();
             let due = ranks.all.iter_mut().enumerate();
             let due = due.filter(|(_, rank)| rank.answer == Answer::NotGranted && !rank.is_wanted);
-            let asked = due.map(|(index, rank)| {
+            due.map(|(index, rank)| {
                 rank.want();
                 (rank.lease.clone(), self.queues() && index == lead)
-            });
-            let asked: Vec<_> = asked.collect();
-            if asked.is_empty() {
-                return;
-            }
-            ranks.floor = granted.unwrap_or_else(|| self.floors.allot(self.tokens));
-            (asked, ranks.floor)
+            })
+            .collect()
         };
         for (lease, queues) in asked {
-            self.ring.requests.ask_replica(&lease, queues, floor);
+            self.ring.requests.ask_in_queue(&lease, queues);
         }
     }
 

@@ -17,10 +17,8 @@
 //! | `ballot.rs` | what the ranks answer |
 //! | `ranks.rs` | the state of the ranks |
 //! | `vote.rs` | the decision, from the answers of the ranks |
-//! | `floors.rs` | the tokens that the ranks are to grant |
 
 mod ballot;
-mod floors;
 mod handle;
 mod holding;
 mod lease;
@@ -35,7 +33,7 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_ring::Replicas;
 
-use self::{floors::Floors, lease::ReplicatedLease};
+use self::lease::ReplicatedLease;
 use super::{
     AcquireError,
     local::{Authority, Flushing, Lease, Terms},
@@ -48,19 +46,7 @@ use crate::{
 
 /// The shards of the ring: each key is at one, or has replicas at several, by its namespace.
 #[derive(Debug)]
-pub(crate) struct Shards {
-    ring: Arc<Ring>,
-    floors: Arc<Floors>,
-}
-
-impl Shards {
-    pub(crate) fn new(ring: Ring) -> Self {
-        Self {
-            ring: Arc::new(ring),
-            floors: Arc::default(),
-        }
-    }
-}
+pub(crate) struct Shards(pub(crate) Arc<Ring>);
 
 impl Authority for Shards {
     fn begin(
@@ -70,7 +56,7 @@ impl Authority for Shards {
         tokens: u32,
         queues: bool,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
-        let Self { ring, floors } = self;
+        let Self(ring) = self;
         let declaration = ring.routing.declaration(key);
         match declaration.replicas {
             Replicas::One => ring.begin(declaration, key, terms, tokens, queues),
@@ -78,17 +64,17 @@ impl Authority for Shards {
                 namespace: Namespace::new(key.namespace())?,
                 replicas,
             }),
-            _ => ReplicatedLease::begin(ring, floors, declaration, key, terms, tokens, queues)
+            _ => ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues)
                 .map(|lease| lease as Arc<dyn Lease>),
         }
     }
 
     fn flush(&self, grace: Duration) -> Flushing {
-        let releases = self.ring.requests.releases.clone();
+        let releases = self.0.requests.releases.clone();
         Box::pin(async move { releases.flush(grace).await })
     }
 
     fn shut_down(&self) {
-        self.ring.shut_down();
+        self.0.shut_down();
     }
 }

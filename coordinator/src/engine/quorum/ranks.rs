@@ -108,8 +108,6 @@ pub(super) struct Ranks {
     pub(super) late_at: Option<Instant>,
     /// How often in a row a majority granted, although the lead is held and no other client waits there.
     pub(super) free_looks: u8,
-    /// The least token that the ranks were last asked for.
-    pub(super) floor: Token,
 }
 
 impl Ranks {
@@ -171,15 +169,6 @@ impl Ranks {
             Answer::Pending | Answer::NotGranted => false,
         };
         self.all.iter().filter(is_live).count()
-    }
-
-    /// The greatest token that a rank granted.
-    pub(super) fn token(&self) -> Option<Token> {
-        let tokens = self.all.iter().filter_map(|rank| match rank.answer {
-            Answer::Granted(grant) => Some(grant.token),
-            Answer::Pending | Answer::NotGranted => None,
-        });
-        tokens.max()
     }
 
     pub(super) fn answers(&self) -> Vec<Answer> {

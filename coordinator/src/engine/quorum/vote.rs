@@ -85,13 +85,16 @@ pub(super) fn deadline(replicas: Replicas, answers: &[Answer]) -> Option<Instant
     deadlines.get(majority(replicas) - 1).copied()
 }
 
-/// Whether a majority may yet have the same token, without a confirmation.
-pub(super) fn may_agree(replicas: Replicas, answers: &[Answer], now: Instant) -> bool {
+/// Whether the missing answers may make the client the holder, without a confirmation: if all of them have the token of
+/// one of the records.
+pub(super) fn may_hold_unconfirmed(replicas: Replicas, answers: &[Answer], now: Instant) -> bool {
     let live = || granted(answers).filter(|(_, grant)| now < grant.deadline);
-    let same = |token| live().filter(|(_, grant)| grant.token == token).count();
-    let most = live().map(|(_, grant)| same(grant.token)).max();
     let pending = answers.iter().filter(|answer| **answer == Answer::Pending);
-    most.unwrap_or_default() + pending.count() >= majority(replicas)
+    let (pending, majority) = (pending.count(), majority(replicas));
+    let at_most = |token| live().filter(|(_, grant)| grant.token <= token).count();
+    let at_least = |token| live().filter(|(_, grant)| grant.token >= token).count();
+    live()
+        .any(|(_, Grant { token, .. })| at_most(*token).min(at_least(*token)) + pending >= majority)
 }
 
 fn granted(answers: &[Answer]) -> impl Iterator<Item = (usize, &Grant)> {

@@ -12,7 +12,7 @@ use super::{
     handle::give_back,
     lease::ReplicatedLease,
     ranks::{Ranks, SLOW_LEAD, Turn},
-    vote::{Answer, Vote, majority, may_agree},
+    vote::{Answer, Vote, majority, may_hold_unconfirmed},
 };
 use crate::clock::{Instant, sleep_until};
 
@@ -24,10 +24,10 @@ impl ReplicatedLease {
             return vote;
         }
         let turn = ranks.turn(now);
-        // The other ranks may agree, for the price of their answers.
+        // With more answers, the token in the middle may be the lock's.
         let spares_confirm = matches!(vote, Vote::Confirm { .. })
             && !ranks.is_late(now)
-            && may_agree(self.declaration.replicas, &ranks.answers(), now);
+            && may_hold_unconfirmed(self.declaration.replicas, &ranks.answers(), now);
         match turn {
             Turn::Later => Vote::GiveUp,
             Turn::Own if !spares_confirm => vote,

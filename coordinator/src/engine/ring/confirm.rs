@@ -12,16 +12,8 @@ use crate::{
 
 impl Requests {
     /// Asks again for `lease`, in the queue of its key or not.
-    pub(crate) fn ask_replica(
-        self: &Arc<Self>,
-        lease: &Arc<ShardLease>,
-        queues: bool,
-        floor: Token,
-    ) {
-        {
-            let mut in_flight = lease.in_flight.lock();
-            (in_flight.ticket, in_flight.floor) = (queues, Some(floor));
-        }
+    pub(crate) fn ask_in_queue(self: &Arc<Self>, lease: &Arc<ShardLease>, queues: bool) {
+        lease.in_flight.lock().ticket = queues;
         self.ask(lease);
     }
 

@@ -7,7 +7,6 @@ use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
     failpoint::{Rule, is_off},
-    ids::Token,
     shard::{Effect, LockLane, Proof, Reply},
 };
 
@@ -112,8 +111,6 @@ pub(crate) struct InFlight<S> {
     elsewhere: Vec<(Arc<S>, ShardInFlight)>,
     /// Whether the next request queues.
     pub(crate) ticket: bool,
-    /// The least token for the next request.
-    pub(crate) floor: Option<Token>,
     /// Whether its place in the queue is the first, by the last answer that tells.
     pub(crate) is_first: bool,
     /// The former shard's last answer on how many holders it has left.
@@ -146,7 +143,6 @@ impl<S> InFlight<S> {
             here: ShardInFlight::default(),
             elsewhere: Vec::new(),
             ticket,
-            floor: None,
             is_first: false,
             proof: None,
             search: Search::default(),

@@ -345,7 +345,7 @@ fn request(
             tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,
-            floor: in_flight.floor,
+            floor: None,
         },
     }
 }

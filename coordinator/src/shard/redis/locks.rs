@@ -111,26 +111,18 @@ impl RedisLink {
         });
     }
 
-    /// Appends the floors of all operations as one argument: the first alone, if the others follow from it.
+    /// Appends the floors of all operations as one argument.
     fn push_floors(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
-        let floor = |op: &Op| op.needs().1;
-        let push = |floor: Option<Token>, out: &mut Vec<u8>| {
+        let floor = |op: &Op| match op {
+            Op::Acquire { floor, .. } => *floor,
+            _ => None,
+        };
+        self.push_of_all(command, call, batch, floor, |floor, out| {
             // 0 is no shard's token epoch.
             let floor = floor.unwrap_or_default();
             push_digits(out, floor.epoch().0, 10);
             push_digits(out, floor.counter(), 20);
-        };
-        // The base is the same for all: the token before the first offset.
-        let base = |(op, offset): (&Op, u64)| floor(op).map(|its| its.get().checked_sub(offset));
-        let mut bases = call.ops(batch).map(base);
-        let first = bases.next().flatten();
-        if first.is_some() && bases.all(|base| base == first) {
-            self.scratch.clear();
-            push(floor(&batch[call.places[0]].op), &mut self.scratch);
-            command.arg(&self.scratch[..]);
-            return;
-        }
-        self.push_of_all(command, call, batch, floor, push);
+        });
     }
 
     /// Appends one argument with `part` of each operation, as `push` writes it. Empty if no operation has more than the

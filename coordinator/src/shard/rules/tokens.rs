@@ -26,30 +26,49 @@ impl Tokens {
         }
     }
 
-    /// Takes the next `count` tokens. Returns the first of them, or none if fewer are left.
-    pub(crate) fn take(&mut self, count: u32) -> Option<Token> {
-        self.set_aside([(count.into(), None)].into_iter())[0]
+    /// Sets `count` tokens aside, or none if fewer are left.
+    pub(crate) fn set_aside(&mut self, count: u64) -> TokenBlock {
+        self.set_aside_from(count, [])
     }
 
-    /// Sets so many tokens aside for each, the first not below its floor. Returns the first tokens, or none if fewer are
-    /// left than all need. A floor of another epoch, or far above the last token, is ignored.
-    pub(crate) fn set_aside(
+    /// The same, with floors: a place among the tokens, from 1, and the least token at that place. A floor of another
+    /// epoch, or far above the last token, is ignored.
+    pub(crate) fn set_aside_from(
         &mut self,
-        needs: impl Iterator<Item = (u64, Option<Token>)>,
-    ) -> Vec<Option<Token>> {
-        let (epoch, most, mut last) = (self.epoch, self.counter + FLOOR_REACH, self.counter);
-        let reachable = |floor: &Token| floor.epoch() == epoch && floor.counter() <= most;
-        let firsts = needs.map(|(count, floor)| {
-            let floor = floor.filter(reachable).map_or(0, Token::counter);
-            let first = floor.max(last + 1);
-            last = first + count - 1;
-            Some(Token::new(epoch, first))
-        });
-        let mut firsts: Vec<_> = firsts.collect();
-        match last <= COUNTER_MAX {
-            true => self.counter = last,
-            false => firsts.fill(None),
+        count: u64,
+        floors: impl IntoIterator<Item = (u64, Token)>,
+    ) -> TokenBlock {
+        let most = self.counter + FLOOR_REACH;
+        let floors = floors.into_iter();
+        let floors =
+            floors.filter(|(_, floor)| floor.epoch() == self.epoch && floor.counter() <= most);
+        let firsts = floors.map(|(place, floor)| floor.counter().saturating_sub(place));
+        let first = firsts.fold(self.counter, u64::max);
+        let fits = first + count <= COUNTER_MAX;
+        if fits {
+            self.counter = first + count;
         }
-        firsts
+        TokenBlock {
+            epoch: self.epoch,
+            last: fits.then_some(first),
+        }
+    }
+}
+
+/// Tokens that were set aside for grants. Some of them may never be used.
+#[derive(Debug)]
+pub(crate) struct TokenBlock {
+    epoch: Epoch,
+    /// The counter of the last token that was taken. `None`: there are none.
+    last: Option<u64>,
+}
+
+impl TokenBlock {
+    /// Takes the next `count` tokens. Returns the first of them.
+    pub(crate) fn take(&mut self, count: u32) -> Option<Token> {
+        let last = self.last.as_mut()?;
+        let first = *last + 1;
+        *last += u64::from(count);
+        Some(Token::new(self.epoch, first))
     }
 }

@@ -213,16 +213,6 @@ impl Desk {
         answers
     }
 
-    /// The first tokens of requests that are all granted.
-    pub(super) async fn tokens(&mut self, batch: &[Request]) -> Vec<Token> {
-        let replies = self.batch(batch).await.replies.into_iter();
-        let token = |reply| match reply {
-            Reply::Granted { token, .. } => token,
-            other => panic!("{other:?}"),
-        };
-        replies.map(token).collect()
-    }
-
     pub(super) async fn one(&mut self, key: &LockKey, op: Op) -> Reply {
         let request = self.request(key, op);
         self.batch(&[request]).await.replies.remove(0)

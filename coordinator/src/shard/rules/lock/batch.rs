@@ -1,7 +1,7 @@
 //! Batches of operations.
 
 use super::{
-    super::{head::Armed, lock_state::LockState, slots::Slots},
+    super::{head::Armed, lock_state::LockState, slots::Slots, tokens::TokenBlock},
     Context,
 };
 use crate::{
@@ -45,19 +45,12 @@ impl<L: Locks> Batch<'_, L> {
         };
         for run in requests.chunk_by(together) {
             // Not sooner: waiters that got a key in an earlier run must have the lower tokens.
-            let armed = &mut *self.armed;
-            let needs = run.iter().map(|request| {
-                let unused = self.full || armed.is_outdated(request);
-                if unused {
-                    (0, None)
-                } else {
-                    request.op.needs()
-                }
-            });
-            let needs: Vec<_> = needs.collect();
-            let tokens = armed.tokens.set_aside(needs.into_iter());
-            let requests = run.iter().zip(tokens);
-            replies.extend(requests.map(|(request, token)| self.apply_one(request, token)));
+            let (count, floors) = self.tokens_for(run);
+            let mut block = self.armed.tokens.set_aside_from(count, floors);
+            replies.extend(
+                run.iter()
+                    .map(|request| self.apply_one(request, &mut block)),
+            );
         }
         let counter = self.armed.tokens.counter;
         Answers {
@@ -68,7 +61,23 @@ impl<L: Locks> Batch<'_, L> {
         }
     }
 
-    fn apply_one(&mut self, request: &Request, token: Option<Token>) -> Reply {
+    /// The number of tokens to set aside for a run of requests, whether they are granted or not, and the floors among
+    /// them.
+    fn tokens_for(&self, run: &[Request]) -> (u64, Vec<(u64, Token)>) {
+        let (mut count, mut floors) = (0, Vec::new());
+        for request in run {
+            if let Op::Acquire { tokens, floor, .. } = request.op
+                && !self.full
+                && !self.armed.is_outdated(request)
+            {
+                floors.extend(floor.map(|floor| (count + 1, floor)));
+                count += u64::from(tokens);
+            }
+        }
+        (count, floors)
+    }
+
+    fn apply_one(&mut self, request: &Request, block: &mut TokenBlock) -> Reply {
         if self.full && is_acquire(request) {
             return Reply::OutOfMemory;
         }
@@ -94,7 +103,7 @@ impl<L: Locks> Batch<'_, L> {
                 outdated,
                 now_ms: *now_ms,
             };
-            context.apply(op, token)
+            context.apply(op, block)
         })
     }
 }

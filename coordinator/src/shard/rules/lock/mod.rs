@@ -18,6 +18,7 @@ use super::{
     lock_state::{Entry, LockState},
     millis,
     shares::Shares,
+    tokens::TokenBlock,
 };
 use crate::{
     ids::{Nonce, Token},
@@ -48,8 +49,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Applies `op`. `token`: the first of an acquire; none if none are left.
-    fn apply(&mut self, op: &Op, token: Option<Token>) -> Reply {
+    /// Applies `op`. The tokens of an acquire come from `block`, which has enough for it, or none.
+    fn apply(&mut self, op: &Op, block: &mut TokenBlock) -> Reply {
         match op {
             Op::Acquire {
                 nonce,
@@ -72,7 +73,7 @@ impl Context<'_> {
                     ticket: *ticket,
                     proof: *proof,
                 };
-                self.acquire(&ask, token)
+                self.acquire(&ask, block.take(*tokens))
             }
             Op::Renew {
                 nonce,

@@ -18,15 +18,14 @@ ARGV[7]  waiters the most tickets in one key's queue
 ARGV[8]  declared map version at which a namespace was last declared, by the senders' view
 ARGV[9]  more    40 digits per operation: the ticket's sent 20 and claim_ms 10, which is 0 if it does not
          queue; and the epoch of its proof 10, or 0; or empty if no operation has either
-ARGV[10] floors  30 digits per operation: epoch 10 and counter 20 of the least token for it, or 0; of the first alone if
-         the others are as far from it as their offsets; or empty
+ARGV[10] floors  30 digits per operation: epoch 10 and counter 20 of the least token for it, or 0; or empty
 ARGV[11].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
          the operations before it
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}; now is 0
 if the time did not matter; there are no answers if all of them are 0:
   0 granted: token (te, ctr before + offset), no waiters
-  {1, te, ctr, tokens, contended 0|1} granted before, or by the queue: lease full again; or granted from a floor
+  {1, te, ctr, tokens, contended 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
   {8, epoch, 0 | -1} the slot moves away; 0: the key is free · {10, kind} held as a lock of another kind · {9, epoch} the slot comes here: a proof is required
@@ -44,62 +43,50 @@ if tonumber(ARGV[8]) < declared then return outdated(te, KEYS[2], #KEYS - 5) end
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- How many tokens to skip, so that no operation gets one below its floor: before all of them, or before each. A floor of
--- another epoch, or more than 2^20 above the counter, is ignored.
-local function skips()
+-- How many tokens to skip, so that no operation gets one below its floor. A floor of another epoch, or more than 2^20
+-- above the counter, is ignored.
+local function skipped()
   if ARGV[10] == '' then return 0 end
-  local ctr, each, skipped = tonumber(redis.call('GET', KEYS[2])), {}, 0
-  for i = 1, #ARGV[10] / 30 do
+  local ctr, most = tonumber(redis.call('GET', KEYS[2])), 0
+  for i = 1, #KEYS - 5 do
     local floor_te = tonumber(string.sub(ARGV[10], 30 * i - 29, 30 * i - 20))
     local floor = tonumber(string.sub(ARGV[10], 30 * i - 19, 30 * i))
     if floor_te == tonumber(te) and floor <= ctr + 1048576 then
-      local offset = i == 1 and 1 or string.match(ARGV[9 + 2 * i], '(%d+)|%d+$')
-      skipped = math.max(skipped, floor - ctr - offset)
+      most = math.max(most, floor - ctr - string.match(ARGV[9 + 2 * i], '(%d+)|%d+$'))
     end
-    each[i] = skipped
   end
-  return skipped, each[2] and each
+  return most
 end
 
-local skipped, skip = skips()
-local ctr = redis.call('INCRBY', KEYS[2], skipped + tokens)
-local base, spent = ctr - tokens - (skip and skipped or 0), ctr > top
-if spent then redis.call('DECRBY', KEYS[2], skipped + tokens) end
-
--- The end of the record of an operation.
-local function suffix(i)
-  return string.format('|%s|%d|%s|0', te, base + (skip and skip[i] or 0), arm)
+local skip = skipped()
+local ctr = redis.call('INCRBY', KEYS[2], skip + tokens)
+local base, spent = ctr - tokens, ctr > top
+if spent then
+  redis.call('DECRBY', KEYS[2], skip + tokens)
+  base = base - skip
 end
-
--- The answer to an operation that is granted.
-local function granted(i)
-  if not skip or skip[i] == 0 then return 0 end
-  local offset, count = string.match(ARGV[9 + 2 * i], '(%d+)|(%d+)$')
-  return {1, tonumber(te), base + skip[i] + offset, tonumber(count), 0}
-end
-
+local suffix = string.format('|%s|%d|%s|0', te, base, arm)
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
-local others, same = {}, not skip and suffix(1)
+
+local others = {}
 for i = 1, #KEYS - 5 do
   local key = KEYS[5 + i]
   if i > by_map or spent or waited[key]
-    or not redis.call('SET', key, ARGV[9 + 2 * i] .. (same or suffix(i)), 'NX', 'PX', ARGV[10 + 2 * i]) then
+    or not redis.call('SET', key, ARGV[9 + 2 * i] .. suffix, 'NX', 'PX', ARGV[10 + 2 * i]) then
     others[#others + 1] = i
   end
 end
 local answers = {looked_at_ms, quiet and 1 or 0, tonumber(te), base, ctr}
-if same and not others[1] then return answers end
+if not others[1] then return answers end
 
-local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top = top, spent = spent,
+local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
   slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7]),
   more = ARGV[9], waited = waited}
-for i = 1, #KEYS - 5 do answers[5 + i] = granted(i) end
-for _, i in ipairs(others) do
-  call.suffix = same or suffix(i)
-  local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[9 + 2 * i], ARGV[10 + 2 * i])
-  answers[5 + i] = answer == 0 and granted(i) or answer
-end
 local all_granted = true
-for i = 1, #KEYS - 5 do all_granted = all_granted and answers[5 + i] == 0 end
+for i = 1, #KEYS - 5 do answers[5 + i] = 0 end
+for _, i in ipairs(others) do
+  local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[9 + 2 * i], ARGV[10 + 2 * i])
+  answers[5 + i], all_granted = answer, all_granted and answer == 0
+end
 answers[1], answers[5] = looked_at_ms, call.counter or spent and base or ctr
 return all_granted and {unpack(answers, 1, 5)} or answers
