@@ -187,8 +187,9 @@ async fn an_old_lock_is_not_put_back_in_a_recovery_period() {
     })
     .await;
     let refused = one.resume(&old, Duration::ZERO).await;
+    // None: the holder was faster.
     assert!(
-        matches!(refused, Err(AcquireError::Grace { .. })),
+        matches!(refused, Err(AcquireError::Grace { .. }) | Ok(None)),
         "{refused:?}"
     );
     eventually("the holder has put its lock back", || async {
