@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-/// A floor that is further than this above a shard's counter is ignored: one wrong request must not use up a shard's
-/// tokens.
-pub const FLOOR_REACH: u64 = 1 << 20;
-
 /// Longest lock key, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
 

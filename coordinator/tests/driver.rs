@@ -81,7 +81,6 @@ fn acquire(nonce: Nonce) -> Op {
         tokens: 1,
         ticket: None,
         proof: None,
-        floor: None,
     }
 }
 

@@ -46,9 +46,6 @@ pub enum Op {
         ticket: Option<Ticket>,
         /// From the slot's former shard, which answered [`Moving`](Reply::Moving).
         proof: Option<Proof>,
-        /// The first token is not below this, which the replicas of a lock agree on. Ignored if it is of another
-        /// token epoch than the shard's, or more than [`FLOOR_REACH`](crate::limits::FLOOR_REACH) above its counter.
-        floor: Option<Token>,
     },
     /// Extend the record; in grace, write it again if the shard lost it.
     Renew {

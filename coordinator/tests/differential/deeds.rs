@@ -206,12 +206,6 @@ impl Pair<'_> {
         }
     }
 
-    /// The token that is `more` above the greatest one seen.
-    fn above_greatest(&self, more: u64) -> Token {
-        let greatest = self.tokens.values().copied().max().unwrap_or_default();
-        Token::new(greatest.epoch(), greatest.counter() + more)
-    }
-
     fn request(&self, map: MapVersion, deed: &Deed) -> Request {
         Request {
             key: lock_key(deed.key),
@@ -232,7 +226,6 @@ impl Pair<'_> {
                 tokens,
                 ticket,
                 proof,
-                floor,
             } => Op::Acquire {
                 nonce,
                 label: Label::new(label),
@@ -245,7 +238,6 @@ impl Pair<'_> {
                     epoch: self.known(when),
                     left,
                 }),
-                floor: floor.map(|more| self.above_greatest(more)),
             },
             Verb::Confirm {
                 claim,

@@ -110,8 +110,6 @@ pub(crate) enum Verb {
         ticket: Option<(u64, Duration)>,
         /// Of which move, and how many shares are left.
         proof: Option<(When, u32)>,
-        /// So far above the greatest token seen.
-        floor: Option<u64>,
     },
     Confirm {
         claim: Claim,
@@ -247,14 +245,10 @@ fn deed(key: impl Strategy<Value = usize>, kinds: Kinds) -> impl Strategy<Value 
     (key, 0..NONCES, verb(), 0..24_u32).prop_map(move |(key, nonce, mut verb, choice)| {
         if kinds == Kinds::Shares
             && let Verb::Acquire {
-                mode,
-                preferred,
-                floor,
-                ..
+                mode, preferred, ..
             } = &mut verb
         {
-            // Only mutexes have replicas, and floors.
-            (*mode, *floor) = (mode_of(key, nonce, choice), None);
+            *mode = mode_of(key, nonce, choice);
             *preferred = mode.kind() == LockKind::ReadWrite && choice.is_multiple_of(3);
         }
         if kinds == Kinds::Shares
@@ -291,13 +285,12 @@ fn verb() -> impl Strategy<Value = Verb> {
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
     let ticket = option::weighted(0.7, (SENT, lease()));
     let proof = option::weighted(0.3, (latest(), prop_oneof![3 => Just(0), 2 => 1..4_u32]));
-    let floor = option::weighted(0.2, 0..50_u64);
     prop_oneof![
-        6 => (label, lease(), TOKENS, ticket, proof, floor).prop_map(
-            |(label, lease, tokens, ticket, proof, floor)| {
+        6 => (label, lease(), TOKENS, ticket, proof).prop_map(
+            |(label, lease, tokens, ticket, proof)| {
                 let mode = LockMode::Exclusive;
                 let preferred = false;
-                Verb::Acquire { label, mode, preferred, lease, tokens, ticket, proof, floor }
+                Verb::Acquire { label, mode, preferred, lease, tokens, ticket, proof }
             },
         ),
         2 => (claim(), lease(), TOKENS, any::<bool>()).prop_map(|(claim, lease, tokens, install)| {

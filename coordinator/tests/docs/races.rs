@@ -241,7 +241,6 @@ pub(crate) fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
         tokens: 2,
         ticket: waits.then_some(ticket),
         proof: None,
-        floor: None,
     }
 }
 

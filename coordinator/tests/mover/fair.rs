@@ -138,7 +138,6 @@ async fn a_record_that_is_left_at_the_lead_does_not_hold_the_lock() {
             tokens: 1,
             ticket: None,
             proof: None,
-            floor: None,
         },
     };
     let answers = link.call(&[acquire]).await.unwrap();

@@ -60,7 +60,6 @@ async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
                 tokens: 1,
                 ticket: None,
                 proof: None,
-                floor: None,
             };
             let request = |op| Request {
                 key: key.clone(),

@@ -157,7 +157,6 @@ fn a_try() -> Op {
         tokens: 1,
         ticket: None,
         proof: None,
-        floor: None,
     }
 }
 

@@ -158,7 +158,6 @@ impl Model {
             tokens,
             ticket,
             proof: _,
-            floor: _,
         } = op
         else {
             unreachable!("an acquire");

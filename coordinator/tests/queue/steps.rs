@@ -53,7 +53,6 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             tokens,
             ticket,
             proof: None,
-            floor: None,
         }),
         1 => (nonce(), length()).prop_map(|(nonce, lease)| Op::Renew {
             nonce,

@@ -68,7 +68,6 @@ fn acquire(key: &LockKey, sequence: u64) -> Request {
         tokens: 1,
         ticket: Some(ticket),
         proof: None,
-        floor: None,
     };
     request(key, op)
 }

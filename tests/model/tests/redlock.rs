@@ -13,7 +13,6 @@ hold! {
     ranks_at_rest: "rest",
     ranks_at_rest_acquired_again: "rest-again",
     a_late_message: "rest-late",
-    floors: "floors",
     the_middle_of_all_answers: "median",
     a_record_installed: "installing",
     a_successor: "successor",

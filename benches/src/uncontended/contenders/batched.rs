@@ -56,7 +56,6 @@ impl Contender for Batched {
                 tokens: 1,
                 ticket: None,
                 proof: None,
-                floor: None,
             };
             acquires.push(Request {
                 key: key.clone(),

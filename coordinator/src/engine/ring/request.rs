@@ -345,7 +345,6 @@ fn request(
             tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,
-            floor: None,
         },
     }
 }

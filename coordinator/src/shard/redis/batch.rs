@@ -201,7 +201,6 @@ mod tests {
                 tokens: 1,
                 ticket: None,
                 proof: None,
-                floor: None,
             }
         } else {
             Op::Release { nonce }

@@ -82,7 +82,6 @@ impl RedisLink {
         }
         if call.verb == Verb::Acquire {
             self.push_more(&mut command, call, batch);
-            self.push_floors(&mut command, call, batch);
         }
         for (op, offset) in call.ops(batch) {
             self.push_op(&mut command, op, offset);
@@ -90,8 +89,8 @@ impl RedisLink {
         command
     }
 
-    /// Appends the tickets and proofs of all operations as one argument: the server creates a string per argument, and
-    /// needs these only if there are waiters, or a slot migrates.
+    /// Appends the tickets and proofs of all operations as one argument, which is empty if there are none: the server
+    /// creates a string per argument, and needs these only if there are waiters, or a slot migrates.
     fn push_more(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
         let more = |op: &Op| match op {
             Op::Acquire { ticket, proof, .. } => {
@@ -101,44 +100,17 @@ impl RedisLink {
             }
             _ => (None, None),
         };
-        self.push_of_all(command, call, batch, more, |(ticket, absent), out| {
-            // A claim of 0 means that there is no ticket.
-            let (sent, claim) = ticket.map_or((0, 0), sent_and_claim);
-            push_digits(out, sent, 20);
-            push_digits(out, claim, 10);
-            // 0 is the epoch of no migration.
-            push_digits(out, absent.map_or(0, |epoch| epoch.0), 10);
-        });
-    }
-
-    /// Appends the floors of all operations as one argument.
-    fn push_floors(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
-        let floor = |op: &Op| match op {
-            Op::Acquire { floor, .. } => *floor,
-            _ => None,
-        };
-        self.push_of_all(command, call, batch, floor, |floor, out| {
-            // 0 is no shard's token epoch.
-            let floor = floor.unwrap_or_default();
-            push_digits(out, floor.epoch().0, 10);
-            push_digits(out, floor.counter(), 20);
-        });
-    }
-
-    /// Appends one argument with `part` of each operation, as `push` writes it. Empty if no operation has more than the
-    /// default.
-    fn push_of_all<T: Default + PartialEq>(
-        &mut self,
-        command: &mut Cmd,
-        call: &Call,
-        batch: &[Request],
-        part: impl Fn(&Op) -> T,
-        push: impl Fn(T, &mut Vec<u8>),
-    ) {
-        let parts = || call.ops(batch).map(|(op, _)| part(op));
+        let of_all = || call.ops(batch).map(|(op, _)| more(op));
         self.scratch.clear();
-        if parts().any(|part| part != T::default()) {
-            parts().for_each(|part| push(part, &mut self.scratch));
+        if of_all().any(|more| more != (None, None)) {
+            for (ticket, absent) in of_all() {
+                // A claim of 0 means that there is no ticket.
+                let (sent, claim) = ticket.map_or((0, 0), sent_and_claim);
+                push_digits(&mut self.scratch, sent, 20);
+                push_digits(&mut self.scratch, claim, 10);
+                // 0 is the epoch of no migration.
+                push_digits(&mut self.scratch, absent.map_or(0, |epoch| epoch.0), 10);
+            }
         }
         command.arg(&self.scratch[..]);
     }

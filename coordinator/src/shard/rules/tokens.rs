@@ -2,7 +2,7 @@
 
 use crate::{
     ids::{Epoch, Token},
-    limits::{COUNTER_MAX, FLOOR_REACH},
+    limits::COUNTER_MAX,
 };
 
 /// The last token that a shard made or set aside, in two parts.
@@ -28,25 +28,10 @@ impl Tokens {
 
     /// Sets `count` tokens aside, or none if fewer are left.
     pub(crate) fn set_aside(&mut self, count: u64) -> TokenBlock {
-        self.set_aside_from(count, [])
-    }
-
-    /// The same, with floors: a place among the tokens, from 1, and the least token at that place. A floor of another
-    /// epoch, or far above the last token, is ignored.
-    pub(crate) fn set_aside_from(
-        &mut self,
-        count: u64,
-        floors: impl IntoIterator<Item = (u64, Token)>,
-    ) -> TokenBlock {
-        let most = self.counter + FLOOR_REACH;
-        let floors = floors.into_iter();
-        let floors =
-            floors.filter(|(_, floor)| floor.epoch() == self.epoch && floor.counter() <= most);
-        let firsts = floors.map(|(place, floor)| floor.counter().saturating_sub(place));
-        let first = firsts.fold(self.counter, u64::max);
+        let first = self.counter;
         let fits = first + count <= COUNTER_MAX;
         if fits {
-            self.counter = first + count;
+            self.counter += count;
         }
         TokenBlock {
             epoch: self.epoch,

@@ -1,18 +1,14 @@
-//! One token for a grant of several shards: confirmations, and floors.
+//! One token for a grant of several shards: confirmations.
 
 use super::{
     Fixture,
-    desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
-        nonce,
-    },
+    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, armed_with, nonce},
     movers::{IN_USE, MOVE, adopt},
     shares::permits,
     slots::elsewhere,
 };
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Nonce, Token},
-    limits::FLOOR_REACH,
     name::{Label, LockKey},
     shard::{Grace, Mode, Op, Reply},
 };
@@ -34,32 +30,6 @@ fn confirm(nonce: Nonce, token: Token, install: bool) -> Op {
         tokens: BLOCK,
         lease: LONG,
         install,
-    }
-}
-
-fn with_floor(nonce: Nonce, tokens: u32, floor: Token) -> Op {
-    match acquire(nonce, LONG) {
-        Op::Acquire {
-            nonce,
-            label,
-            lease,
-            mode,
-            preferred,
-            ticket,
-            proof,
-            ..
-        } => Op::Acquire {
-            nonce,
-            label,
-            lease,
-            mode,
-            preferred,
-            tokens,
-            ticket,
-            proof,
-            floor: Some(floor),
-        },
-        other => other,
     }
 }
 
@@ -251,62 +221,4 @@ pub async fn what_is_put_back_or_adopted_raises_every_later_token(fixture: &dyn 
     let other = elsewhere(&desk, &moved);
     let next = above(token, u64::from(IN_USE));
     assert_eq!(desk.granted(&other, nonce(), LONG).await, next);
-}
-
-/// The replicas of a lock grant it with one token if all of them reach the floor.
-pub async fn a_grant_is_not_below_its_floor(fixture: &dyn Fixture) {
-    for mut desk in Desk::both_ways(fixture).await {
-        let last = desk.token_of_a_newcomer().await;
-        let [first, second, third] = ["1", "2", "3"].map(|name| desk.key(name));
-        let floor = above(last, 40);
-        let batch = [
-            desk.request(&first, acquire(nonce(), LONG)),
-            desk.request(&second, with_floor(nonce(), 3, floor)),
-            desk.request(&third, acquire(nonce(), LONG)),
-        ];
-        let replies = desk.batch(&batch).await.replies;
-        let tokens: Vec<_> = replies
-            .iter()
-            .map(|reply| match reply {
-                Reply::Granted { token, .. } => *token,
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(tokens, [above(last, 39), floor, above(floor, 3)]);
-        assert_eq!(desk.token_of_a_newcomer().await, above(floor, 4));
-        // A floor that the counter is past already.
-        let reply = desk
-            .one(&desk.key("4"), with_floor(nonce(), 1, floor))
-            .await;
-        assert!(matches!(reply, Reply::Granted { token, .. } if token == above(floor, 5)));
-    }
-}
-
-/// One wrong request must not use up a shard's tokens.
-pub async fn a_floor_far_away_is_ignored(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::None).await;
-    let mut last = desk.token_of_a_newcomer().await;
-    let later = |last: Token, more| Token::new(Epoch(last.epoch().0 + more), last.counter() + 9);
-    let far = [
-        above(last, FLOOR_REACH + 1),
-        later(last, 1),
-        Token::new(Epoch(1), u64::MAX >> 30),
-    ];
-    for (name, floor) in (0_u32..).zip(far) {
-        let key = desk.key(name.to_string());
-        let reply = desk.one(&key, with_floor(nonce(), 1, floor)).await;
-        last = above(last, 1);
-        assert!(
-            matches!(reply, Reply::Granted { token, .. } if token == last),
-            "{reply:?}"
-        );
-    }
-    let nearest = above(last, FLOOR_REACH);
-    let reply = desk
-        .one(&desk.key("near"), with_floor(nonce(), 1, nearest))
-        .await;
-    assert!(
-        matches!(reply, Reply::Granted { token, .. } if token == nearest),
-        "{reply:?}"
-    );
 }

@@ -270,7 +270,6 @@ pub(super) fn acquire(nonce: Nonce, lease: Duration) -> Op {
         tokens: 1,
         ticket: None,
         proof: None,
-        floor: None,
     }
 }
 

@@ -235,7 +235,6 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
                 tokens: 1,
                 ticket: None,
                 proof: None,
-                floor: None,
             };
             let request = desk.request(&key, op);
             desk.batch(&[request]).await;

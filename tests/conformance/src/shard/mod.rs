@@ -167,8 +167,6 @@ macro_rules! lock_conformance {
             a_confirmation_counts_in_no_slot_that_moves,
             nothing_is_confirmed_in_grace,
             what_is_put_back_or_adopted_raises_every_later_token,
-            a_grant_is_not_below_its_floor,
-            a_floor_far_away_is_ignored,
             of_two_releases_at_once_the_second_finds_nothing,
             a_nonce_that_another_begins_with_releases_nothing,
             every_record_has_an_end,

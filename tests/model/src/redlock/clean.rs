@@ -18,7 +18,6 @@ fn at_rest() -> Vec<Configuration> {
         new("rest").reaching(reaches),
         new("rest-again").acquiring([2, 1]).reaching(reaches),
         new("rest-late").late().reaching(reaches),
-        new("floors").floors().late().reaching(&[HeldAgain]),
         new("median").by_median().late().reaching(&[HeldAgain]),
         new("installing")
             .installing()

@@ -49,7 +49,6 @@ impl RedlockModel {
         let token = client.token();
         Some(match verb {
             Verb::Acquire => Ask::Acquire {
-                floor: token.filter(|_| self.config.floors).unwrap_or_default(),
                 replaces: client.replaces,
             },
             Verb::Renew => Ask::Renew(token?),

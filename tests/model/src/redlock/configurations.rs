@@ -33,8 +33,6 @@ pub struct Configuration {
     pub view_lease: Option<u8>,
     /// Whether a holder installs its record at a shard that has none.
     pub installs: bool,
-    /// Whether an acquire carries the greatest token granted to it elsewhere.
-    pub floors: bool,
     /// Whether the lead names the released nonce.
     pub supersedes: bool,
     /// How often a client gives all ranks but the lead back, and keeps its nonce.
@@ -79,7 +77,6 @@ impl Configuration {
             raising: None,
             view_lease: None,
             installs: false,
-            floors: false,
             supersedes: false,
             give_backs: 0,
             median: false,
@@ -169,13 +166,6 @@ impl Configuration {
     pub(super) fn installing(self) -> Self {
         Self {
             installs: true,
-            ..self
-        }
-    }
-
-    pub(super) fn floors(self) -> Self {
-        Self {
-            floors: true,
             ..self
         }
     }

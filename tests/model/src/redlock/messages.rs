@@ -26,8 +26,6 @@ pub struct Message {
 pub enum Ask {
     /// Grant it.
     Acquire {
-        /// The token is not below this.
-        floor: Token,
         /// The released nonce whose record it replaces.
         replaces: Option<Nonce>,
     },

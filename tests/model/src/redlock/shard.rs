@@ -13,9 +13,7 @@ impl RedlockModel {
             return None;
         }
         match message.ask {
-            Ask::Acquire { floor, replaces } => {
-                self.acquire_at(world, message, shard, floor, replaces)
-            }
+            Ask::Acquire { replaces } => self.acquire_at(world, message, shard, replaces),
             Ask::Renew(token) => self.renew_at(world, message, shard, token),
             Ask::Install(token) => self.install_at(world, message, shard, token),
             Ask::Adopt { own, token } => self.adopt_at(world, message, shard, own, token),
@@ -38,7 +36,6 @@ impl RedlockModel {
         world: &mut World,
         message: &Message,
         shard: Shard,
-        floor: Token,
         replaces: Option<Nonce>,
     ) -> Option<Answer> {
         if shard.shut > 0 || shard.grace > 0 {
@@ -52,7 +49,7 @@ impl RedlockModel {
         if !free || !self.may_grant(world, message.shard, shard.mode) {
             return None;
         }
-        let token = shard.token.next().max(floor);
+        let token = shard.token.next();
         world.shard_mut(message.shard).raise(token);
         self.write(world, message, token);
         let released = shard.released.filter(|_| message.shard == LEAD);

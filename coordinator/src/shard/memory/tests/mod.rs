@@ -99,7 +99,6 @@ fn acquire(name: &str, sequence: u64) -> Request {
         tokens: 1,
         ticket: None,
         proof: None,
-        floor: None,
     };
     Request {
         key: key(name),

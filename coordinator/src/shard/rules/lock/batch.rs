@@ -5,7 +5,6 @@ use super::{
     Context,
 };
 use crate::{
-    ids::Token,
     name::LockKey,
     shard::{Answers, LockMode, Notification, Op, Reply, Request, ShardTime},
 };
@@ -45,8 +44,7 @@ impl<L: Locks> Batch<'_, L> {
         };
         for run in requests.chunk_by(together) {
             // Not sooner: waiters that got a key in an earlier run must have the lower tokens.
-            let (count, floors) = self.tokens_for(run);
-            let mut block = self.armed.tokens.set_aside_from(count, floors);
+            let mut block = self.armed.tokens.set_aside(self.tokens_for(run));
             replies.extend(
                 run.iter()
                     .map(|request| self.apply_one(request, &mut block)),
@@ -61,20 +59,15 @@ impl<L: Locks> Batch<'_, L> {
         }
     }
 
-    /// The number of tokens to set aside for a run of requests, whether they are granted or not, and the floors among
-    /// them.
-    fn tokens_for(&self, run: &[Request]) -> (u64, Vec<(u64, Token)>) {
-        let (mut count, mut floors) = (0, Vec::new());
-        for request in run {
-            if let Op::Acquire { tokens, floor, .. } = request.op
-                && !self.full
-                && !self.armed.is_outdated(request)
-            {
-                floors.extend(floor.map(|floor| (count + 1, floor)));
-                count += u64::from(tokens);
+    /// The number of tokens to set aside for a run of requests, whether they are granted or not.
+    fn tokens_for(&self, run: &[Request]) -> u64 {
+        let tokens = |request: &Request| match request.op {
+            Op::Acquire { tokens, .. } if !self.full && !self.armed.is_outdated(request) => {
+                u64::from(tokens)
             }
-        }
-        (count, floors)
+            _ => 0,
+        };
+        run.iter().map(tokens).sum()
     }
 
     fn apply_one(&mut self, request: &Request, block: &mut TokenBlock) -> Reply {

@@ -61,7 +61,6 @@ impl Context<'_> {
                 tokens,
                 ticket,
                 proof,
-                floor: _,
             } => {
                 let ask = Ask {
                     nonce: *nonce,

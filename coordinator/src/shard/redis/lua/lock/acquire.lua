@@ -18,8 +18,7 @@ ARGV[7]  waiters the most tickets in one key's queue
 ARGV[8]  declared map version at which a namespace was last declared, by the senders' view
 ARGV[9]  more    40 digits per operation: the ticket's sent 20 and claim_ms 10, which is 0 if it does not
          queue; and the epoch of its proof 10, or 0; or empty if no operation has either
-ARGV[10] floors  30 digits per operation: epoch 10 and counter 20 of the least token for it, or 0; or empty
-ARGV[11].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
+ARGV[10].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
          the operations before it
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}; now is 0
@@ -43,28 +42,9 @@ if tonumber(ARGV[8]) < declared then return outdated(te, KEYS[2], #KEYS - 5) end
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- How many tokens to skip, so that no operation gets one below its floor. A floor of another epoch, or more than 2^20
--- above the counter, is ignored.
-local function skipped()
-  if ARGV[10] == '' then return 0 end
-  local ctr, most = tonumber(redis.call('GET', KEYS[2])), 0
-  for i = 1, #KEYS - 5 do
-    local floor_te = tonumber(string.sub(ARGV[10], 30 * i - 29, 30 * i - 20))
-    local floor = tonumber(string.sub(ARGV[10], 30 * i - 19, 30 * i))
-    if floor_te == tonumber(te) and floor <= ctr + 1048576 then
-      most = math.max(most, floor - ctr - string.match(ARGV[9 + 2 * i], '(%d+)|%d+$'))
-    end
-  end
-  return most
-end
-
-local skip = skipped()
-local ctr = redis.call('INCRBY', KEYS[2], skip + tokens)
+local ctr = redis.call('INCRBY', KEYS[2], tokens)
 local base, spent = ctr - tokens, ctr > top
-if spent then
-  redis.call('DECRBY', KEYS[2], skip + tokens)
-  base = base - skip
-end
+if spent then redis.call('DECRBY', KEYS[2], tokens) end
 local suffix = string.format('|%s|%d|%s|0', te, base, arm)
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
@@ -72,7 +52,7 @@ local others = {}
 for i = 1, #KEYS - 5 do
   local key = KEYS[5 + i]
   if i > by_map or spent or waited[key]
-    or not redis.call('SET', key, ARGV[9 + 2 * i] .. suffix, 'NX', 'PX', ARGV[10 + 2 * i]) then
+    or not redis.call('SET', key, ARGV[8 + 2 * i] .. suffix, 'NX', 'PX', ARGV[9 + 2 * i]) then
     others[#others + 1] = i
   end
 end
@@ -85,7 +65,7 @@ local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top
 local all_granted = true
 for i = 1, #KEYS - 5 do answers[5 + i] = 0 end
 for _, i in ipairs(others) do
-  local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[9 + 2 * i], ARGV[10 + 2 * i])
+  local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[8 + 2 * i], ARGV[9 + 2 * i])
   answers[5 + i], all_granted = answer, all_granted and answer == 0
 end
 answers[1], answers[5] = looked_at_ms, call.counter or spent and base or ctr
