@@ -12,11 +12,11 @@ mod docs {
 }
 
 mod postgres {
-    ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::new());
+    ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::slow());
 }
 
 mod mariadb {
-    ringfence_conformance::lock_conformance!(crate::mariadb_fixture::Maria::new());
+    ringfence_conformance::lock_conformance!(crate::mariadb_fixture::Maria::slow());
 }
 
 mod redis {

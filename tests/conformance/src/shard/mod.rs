@@ -95,9 +95,6 @@ pub trait Fixture: Send + Sync {
     /// Sets the clock back by `length`, as far as the shard's timers show. The shard is armed.
     async fn set_timers_back(&self, length: Duration);
 
-    /// Sets the whole clock back by `length`: for shards on which many requests take long. Others need not.
-    async fn set_clock_back(&self, _length: Duration) {}
-
     /// The text of the newest topology record that the shard has seen in its present life.
     async fn copy(&self) -> Option<String>;
 

@@ -13,7 +13,6 @@ use ringfence_coordinator::{
     limits::{BATCH_MAX, CLAIM_MAX, RECHECK_MAX, TICKET_KEEP, WAITERS_MAX},
     shard::{Grace, Op, Reply},
 };
-use tokio::time::Instant;
 
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
 const MOST_OF_A_TICKET: Duration = TICKET_KEEP.saturating_sub(Duration::from_secs(1));
@@ -231,20 +230,12 @@ pub async fn past_the_bound_nobody_new_queues_until_tickets_end(fixture: &dyn Fi
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, grant) = desk.with_queue("key", LONG, &[]).await;
     let waiting: Vec<_> = (0..WAITERS_MAX).map(|_| nonce()).collect();
-    let (mut begun, mut ahead) = (Instant::now(), Duration::ZERO);
     for some in waiting.chunks(BATCH_MAX) {
         let batch: Vec<_> = some
             .iter()
             .map(|nonce| desk.request(&key, queue(*nonce, 1)))
             .collect();
         desk.batch(&batch).await;
-        // No ticket is to end before all have queued.
-        if begun.elapsed() > HALF_A_SECOND {
-            // Tickets of just before end so much later.
-            ahead = ahead.max(begun.elapsed());
-            fixture.set_clock_back(begun.elapsed()).await;
-            begun = Instant::now();
-        }
     }
     let newcomer = nonce();
     let reply = desk.one(&key, queue(newcomer, 1)).await;
@@ -258,7 +249,7 @@ pub async fn past_the_bound_nobody_new_queues_until_tickets_end(fixture: &dyn Fi
 
     fixture.elapse(MOST_OF_A_TICKET).await;
     desk.queues(&key, last).await;
-    fixture.elapse(THE_REST + ahead).await;
+    fixture.elapse(THE_REST).await;
     assert!(desk.queues(&key, newcomer).await < WAITERS_MAX);
     desk.release(&key, grant.0).await;
     assert_eq!(desk.holder(&key).await, Some(last));
