@@ -69,7 +69,7 @@ async fn locks_move_from_redis(to: &dyn Fixture) {
         unix: BootClock.unix(),
         after: Epoch::default(),
         constants: Constants {
-            max_lease_ms: 5_000,
+            max_lease_ms: 10_000,
             ..Constants::default()
         },
         slots: SlotCount::new(256).unwrap(),
