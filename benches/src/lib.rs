@@ -1,4 +1,4 @@
-//! What the benches share: rounds, medians and their spread, bounds, tables, the machine they ran on.
+//! What the benches share: rounds, slices, medians and their spread, bounds, tables, the machine they ran on.
 
 mod bounds;
 mod machine;
@@ -6,6 +6,7 @@ mod place;
 mod report;
 mod rounds;
 mod share;
+mod slice;
 mod stats;
 mod usage;
 
@@ -20,6 +21,7 @@ pub use place::Place;
 pub use report::{print_table, write_json};
 pub use rounds::{Timing, order};
 pub use share::HalfShare;
+pub use slice::{Slice, Task};
 pub use stats::Spread;
 pub use usage::{Clocks, Reading};
 

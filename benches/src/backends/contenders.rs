@@ -156,8 +156,8 @@ pub(crate) enum Task {
     Recipe(Connection, Recipe, i32, i32),
 }
 
-impl Task {
-    pub(crate) async fn pair(&self) -> Result<(), Failure> {
+impl ringfence_benches::Task for Task {
+    async fn pair(&self) -> Result<(), Failure> {
         match self {
             Self::Lock(lock) => {
                 let guard = lock.acquire().await?;

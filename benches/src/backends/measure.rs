@@ -1,24 +1,9 @@
 //! Rounds of slices: which contender runs when, and how many pairs it makes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
-
-use ringfence_benches::{Failure, Timing, now, order};
+use ringfence_benches::{Failure, Slice, Timing, now, order};
 use serde::Serialize;
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
 
-use crate::contenders::{Engine, Kind, Server, Situation, Task};
-
-/// A task that makes no pair for this long is stuck.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::contenders::{Engine, Kind, Server, Situation};
 
 /// The measurements to make.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -60,31 +45,9 @@ pub(crate) async fn run(server: &Server, plan: &Plan) -> Result<Vec<Row>, Failur
 
 /// Runs a contender for the warm-up and the measured part.
 async fn slice(server: &Server, timing: Timing, row: &mut Row) -> Result<(), Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let pairs = Arc::new(AtomicU64::new(0));
-    let mut running = JoinSet::new();
-    for task in server.tasks(row.situation, row.contender) {
-        running.spawn(work(task, pairs.clone(), stop.clone()));
-    }
-    sleep(timing.warm_up).await;
-    let (from, before) = (now(), pairs.load(Relaxed));
-    sleep(timing.length).await;
-    let (to, after) = (now(), pairs.load(Relaxed));
-    stop.store(true, Relaxed);
-    while let Some(worked) = running.join_next().await {
-        worked??;
-    }
-    let made = (after - before) as f64;
-    row.pairs_per_s.push(made / (to - from).as_secs_f64());
-    Ok(())
-}
-
-/// Makes pairs until told to stop.
-async fn work(task: Task, pairs: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Result<(), Failure> {
-    while !stop.load(Relaxed) {
-        let made = timeout(PATIENCE, task.pair()).await;
-        made.map_err(|_| "a task is stuck")??;
-        pairs.fetch_add(1, Relaxed);
-    }
+    let tasks = server.tasks(row.situation, row.contender);
+    let slice = Slice::run(tasks, timing, || Ok(now())).await?;
+    let length = (slice.to - slice.from).as_secs_f64();
+    row.pairs_per_s.push(slice.pairs() / length);
     Ok(())
 }

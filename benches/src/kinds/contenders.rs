@@ -138,8 +138,8 @@ pub(crate) enum Task {
     OneByOne(Vec<Lock>),
 }
 
-impl Task {
-    pub(crate) async fn pair(&self) -> Result<(), Failure> {
+impl ringfence_benches::Task for Task {
+    async fn pair(&self) -> Result<(), Failure> {
         match self {
             Self::Lock(lock, held_for) => {
                 let guard = lock.acquire().await?;

@@ -1,24 +1,11 @@
 //! Rounds of slices: which contender runs when, and how many pairs it makes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
-use ringfence_benches::{Clocks, Failure, Timing, order};
+use ringfence_benches::{Clocks, Failure, Slice, Timing, order};
 use serde::Serialize;
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
 
-use crate::contenders::{Clients, Kind, Situation, Task};
-
-/// A task that makes no pair for this long is stuck.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::contenders::{Clients, Kind, Situation};
 
 /// The measurements to make.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -73,37 +60,14 @@ async fn slice(
     clocks: &Clocks,
     row: &mut Row,
 ) -> Result<(), Failure> {
-    let (stop, pairs) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicU64::new(0)),
-    );
-    let mut running = JoinSet::new();
-    for task in row.situation.tasks(row.contender, clients) {
-        running.spawn(work(task, pairs.clone(), stop.clone()));
-    }
-    sleep(timing.warm_up).await;
-    let (from, before) = (clocks.read()?, pairs.load(Relaxed));
-    sleep(timing.length).await;
-    let (to, after) = (clocks.read()?, pairs.load(Relaxed));
-    stop.store(true, Relaxed);
-    while let Some(worked) = running.join_next().await {
-        worked??;
-    }
-    let made = (after - before) as f64;
-    let per_pair = |time: Duration| time.as_secs_f64() * 1e6 / made;
-    row.pairs_per_s.push(made / (to.at - from.at).as_secs_f64());
+    let tasks = row.situation.tasks(row.contender, clients);
+    let slice = Slice::run(tasks, timing, || clocks.read()).await?;
+    let (from, to) = (&slice.from, &slice.to);
+    let per_pair = |time: Duration| time.as_secs_f64() * 1e6 / slice.pairs();
+    row.pairs_per_s
+        .push(slice.pairs() / (to.at - from.at).as_secs_f64());
     row.server_us.push(per_pair(to.server - from.server));
     row.client_us.push(per_pair(to.client - from.client));
-    row.others.push(from.others(&to));
-    Ok(())
-}
-
-/// Makes pairs until told to stop.
-async fn work(task: Task, pairs: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Result<(), Failure> {
-    while !stop.load(Relaxed) {
-        let made = timeout(PATIENCE, task.pair()).await;
-        made.map_err(|_| "a task is stuck")??;
-        pairs.fetch_add(1, Relaxed);
-    }
+    row.others.push(from.others(to));
     Ok(())
 }

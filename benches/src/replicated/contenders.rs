@@ -95,8 +95,8 @@ pub(crate) struct Task {
     key: String,
 }
 
-impl Task {
-    pub(crate) async fn pair(&self) -> Result<(), Failure> {
+impl ringfence_benches::Task for Task {
+    async fn pair(&self) -> Result<(), Failure> {
         match &self.kind {
             Kind::Ringfence { client, namespace } => {
                 let lock = client.lock(&self.key).namespace(namespace).lease(LEASE);

@@ -1,24 +1,11 @@
 //! Rounds of slices: which contender runs when, and how many pairs it makes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
-use ringfence_benches::{Clocks, Failure, Timing, order};
+use ringfence_benches::{Clocks, Failure, Slice, Timing, order};
 use serde::Serialize;
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
 
 use crate::contenders::{CLIENTS, Contender, Task};
-
-/// A task that makes no pair for this long is stuck.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The measurements to make.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -131,50 +118,20 @@ async fn slice(
         Situation::Distinct(_) => plan.distinct,
         Situation::OneKey(_) => plan.one_key,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut running = JoinSet::new();
-    let mut made = Vec::new();
-    for task in row.situation.tasks(contender) {
-        let pairs = Arc::new(AtomicU64::new(0));
-        made.push(pairs.clone());
-        running.spawn(work(task, pairs, stop.clone()));
-    }
-    let pairs = || -> Vec<u64> { made.iter().map(|pairs| pairs.load(Relaxed)).collect() };
-    sleep(timing.warm_up).await;
-    let (from, before, second_before) = (clocks.read()?, pairs(), contender.second_rounds());
-    sleep(timing.length).await;
-    let (to, after, second_after) = (clocks.read()?, pairs(), contender.second_rounds());
-    stop.store(true, Relaxed);
-    while let Some(worked) = running.join_next().await {
-        worked??;
-    }
-    let made: Vec<f64> = after
-        .iter()
-        .zip(before)
-        .map(|(after, before)| (after - before) as f64)
-        .collect();
-    let pairs: f64 = made.iter().sum();
-    let squares: f64 = made.iter().map(|made| made * made).sum();
+    let tasks = row.situation.tasks(contender);
+    let read = || Ok((clocks.read()?, contender.second_rounds()));
+    let slice = Slice::run(tasks, timing, read).await?;
+    let ((from, second_before), (to, second_after)) = (&slice.from, &slice.to);
+    let pairs = slice.pairs();
     let per_pair = |time: Duration| time.as_secs_f64() * 1e6 / pairs;
     row.pairs_per_s
         .push(pairs / (to.at - from.at).as_secs_f64());
     row.server_us.push(per_pair(to.server - from.server));
     row.client_us.push(per_pair(to.client - from.client));
-    row.fairness
-        .push(pairs * pairs / (made.len() as f64 * squares));
-    row.others.push(from.others(&to));
-    let second = second_after.zip(second_before);
+    row.fairness.push(slice.fairness());
+    row.others.push(from.others(to));
+    let second = second_after.zip(*second_before);
     row.confirms
         .extend(second.map(|(after, before)| (after - before) as f64 / pairs));
-    Ok(())
-}
-
-/// Makes pairs until told to stop.
-async fn work(task: Task, pairs: Arc<AtomicU64>, stop: Arc<AtomicBool>) -> Result<(), Failure> {
-    while !stop.load(Relaxed) {
-        let made = timeout(PATIENCE, task.pair()).await;
-        made.map_err(|_| "a task is stuck")??;
-        pairs.fetch_add(1, Relaxed);
-    }
     Ok(())
 }
