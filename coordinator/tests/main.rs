@@ -1,6 +1,7 @@
 //! The backends, the driver, the engine, the topology and the mover.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod bytes;
 mod conformance;
 mod counters;
 mod differential;

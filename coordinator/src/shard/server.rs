@@ -86,6 +86,14 @@ impl Kind {
     }
 }
 
+/// Whether `name` can be a part of an address that is shown: without a character that begins another part, which may be
+/// the password.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) fn is_plain(name: &str, more: &str) -> bool {
+    let plain = |one: char| one.is_alphanumeric() || "_-.$".contains(one) || more.contains(one);
+    name.chars().all(plain)
+}
+
 /// Whether the server at `address` keeps counters; servers of documents keep locks alone.
 pub(crate) fn keeps_counters(address: &str) -> bool {
     Kind::of(address) == Kind::Redis

@@ -4,7 +4,6 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::TopologyError;
 use crate::limits::{LEASE_MAX, LEASE_MIN, MAX_LEASE_MAX, RHO_PERMILLE, VIEW_LEASE_MIN};
 
 /// The constants that are fixed at the founding of a topology.
@@ -94,36 +93,35 @@ impl Constants {
         length + length * self.rho_permille / 1000
     }
 
-    pub(super) fn check(&self) -> Result<(), TopologyError> {
+    /// Refuses constants out of range, with a reason: names the field, the value and the limit.
+    pub(super) fn check(&self) -> Result<(), String> {
         let max_lease = self.max_lease();
         if !(LEASE_MIN..=MAX_LEASE_MAX).contains(&max_lease) {
-            return Err(TopologyError::Founding(format!(
+            return Err(format!(
                 "max_lease is {max_lease:?}, must be {LEASE_MIN:?} to {MAX_LEASE_MAX:?}"
-            )));
+            ));
         }
         let replica_lag = self.replica_lag();
         if replica_lag > MAX_LEASE_MAX {
-            return Err(TopologyError::Founding(format!(
+            return Err(format!(
                 "replica_lag is {replica_lag:?}, must be {MAX_LEASE_MAX:?} at most"
-            )));
+            ));
         }
         if self.rho_permille >= 1000 {
-            return Err(TopologyError::Founding(format!(
+            return Err(format!(
                 "rho is {} permille, must be less than 1000",
                 self.rho_permille
-            )));
+            ));
         }
         match (self.view_lease(), self.view_lease_ms) {
-            (Some(length), _) if !(VIEW_LEASE_MIN..=max_lease).contains(&length) => {
-                Err(TopologyError::Founding(format!(
-                    "view_lease is {length:?}, must be {VIEW_LEASE_MIN:?} to max_lease, {max_lease:?}"
-                )))
-            }
-            (None, Some(length_ms)) => Err(TopologyError::Founding(format!(
+            (Some(length), _) if !(VIEW_LEASE_MIN..=max_lease).contains(&length) => Err(format!(
+                "view_lease is {length:?}, must be {VIEW_LEASE_MIN:?} to max_lease, {max_lease:?}"
+            )),
+            (None, Some(length_ms)) => Err(format!(
                 "view_lease is {:?}, must not be given where removal is {}",
                 Duration::from_millis(length_ms),
                 self.removal
-            ))),
+            )),
             _ => Ok(()),
         }
     }
@@ -208,7 +206,7 @@ mod tests {
             (leased(500, None), "view_lease is 83ms"),
         ];
         for (constants, why) in refused {
-            let error = constants.check().unwrap_err().to_string();
+            let error = constants.check().unwrap_err();
             assert!(error.contains(why), "{error}");
         }
         for fine in [

@@ -69,7 +69,7 @@ impl Topology {
             home,
             founders,
         } = blueprint;
-        constants.check()?;
+        constants.check().map_err(TopologyError::Founding)?;
         let epoch = Epoch::after(after, unix).ok_or(TopologyError::NoEpochs)?;
         let table = table(slots, &namespaces, &founders)?;
         let shards = founders

@@ -69,30 +69,6 @@ impl Topology {
             .find(|migration| migration.id() == *id)
     }
 
-    /// Refuses migrations that contradict the table.
-    pub(super) fn check_migrations(&self) -> Result<(), String> {
-        let slots = self.table.all_slots().len();
-        for Migration {
-            epoch,
-            from,
-            to,
-            slots: moved,
-            ..
-        } in &self.migrations
-        {
-            let members = self.shards.contains_key(from) && self.shards.contains_key(to);
-            let theirs = |slot: &Slot| slot.index() < slots && *self.table.owner(*slot) == from.0;
-            let in_order = moved.is_sorted_by(|one, next| one < next);
-            if !(members && in_order && moved.iter().all(theirs)) {
-                let (from, to) = (&from.0, &to.0);
-                return Err(format!(
-                    "topology record: the move of epoch {epoch} from {from} to {to} does not fit the table"
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Whether each slot is migrating, by its index.
     pub(super) fn migrating(&self) -> Vec<bool> {
         let mut moves = vec![false; self.table.all_slots().len()];

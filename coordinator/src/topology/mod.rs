@@ -1,5 +1,6 @@
 //! The members and the owner of each slot: one record, changed by compare-and-swap.
 
+mod checks;
 mod constants;
 mod decommission;
 mod dial;

@@ -166,7 +166,8 @@ impl Topology {
     pub fn decode(text: &str) -> Result<Self, String> {
         let topology: Self =
             serde_json::from_str(text).map_err(|error| format!("topology record: {error}"))?;
-        topology.check_migrations()?;
+        let refused = |reason| format!("topology record: {reason}");
+        topology.check().map_err(refused)?;
         Ok(topology)
     }
 

@@ -5,6 +5,7 @@ mod aof;
 #[cfg(feature = "browser")]
 pub mod browser;
 pub mod cancel;
+mod damage;
 #[cfg(feature = "databases")]
 pub mod database;
 pub mod multi;
@@ -23,6 +24,7 @@ use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
 use tokio::time::{sleep, timeout};
 
 pub use aof::{Appended, Command, OnDisk};
+pub use damage::{Damage, damaged, damages};
 pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 pub use relay::Relay;

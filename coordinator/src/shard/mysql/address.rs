@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use mysql_async::{Opts, OptsBuilder};
 
-use crate::shard::server::Kind;
+use crate::shard::server::{Kind, is_plain};
 
 /// The address of a server: `mysql://user:password@host:port/database`, or `mariadb://`. Shown without user and password.
 #[derive(Clone)]
@@ -54,6 +54,13 @@ impl FromStr for MysqlAddress {
             host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
             host => host.to_owned(),
         };
+        let socket = opts.socket().unwrap_or_default();
+        if !is_plain(database, "") || !is_plain(&host, ":[]") || !is_plain(socket, "/") {
+            return Err(MysqlAddressError(
+                "the host and the database are of letters, digits, '_', '-', '.' and '$'; other characters of a user or \
+                 a password are percent-encoded",
+            ));
+        }
         let shown = match opts.socket() {
             Some(socket) => format!("mysql://{host}/{database}?socket={socket}"),
             None => format!("mysql://{host}:{}/{database}", opts.tcp_port()),

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use tokio_postgres::{Config, config::Host};
 
-use crate::shard::server::Kind;
+use crate::shard::server::{Kind, is_plain};
 
 /// The address of a server: `postgres://user:password@host:port/database`. Shown without user and password.
 #[derive(Clone)]
@@ -57,6 +57,15 @@ impl FromStr for PostgresAddress {
         let port = config.get_ports().first().copied().unwrap_or(5432);
         let database = config.get_dbname().or(config.get_user());
         let database = database.unwrap_or("postgres");
+        let is_plain_host = match host {
+            Host::Tcp(host) => is_plain(host, ":") && !host.is_empty(),
+            Host::Unix(folder) => folder.to_str().is_some_and(|folder| is_plain(folder, "/")),
+        };
+        if !is_plain_host || !is_plain(database, "") {
+            let reason = "the host and the database are of letters, digits, '_', '-', '.' and '$'; other characters of \
+                          a user or a password are percent-encoded";
+            return Err(PostgresAddressError(reason.into()));
+        }
         let shown = match host {
             Host::Tcp(host) if host.contains(':') => {
                 format!("postgres://[{host}]:{port}/{database}")
