@@ -8,12 +8,15 @@ use tonic::{Code, Status};
 use tonic_types::pb;
 
 use crate::{
-    Effect, Reason,
+    Effect, Reason, length,
     v1::{ErrorDetail, HeldBy, InvalidInput},
 };
 
 /// The name of [`ErrorDetail`] in a status.
 const TYPE_URL: &str = "type.googleapis.com/ringfence.v1.ErrorDetail";
+
+/// Bytes of a message, a value or a limit, at most: in a status they are headers, for which clients have little room.
+const TEXT_BYTES_MAX: usize = 500;
 
 /// The reason why a call failed, and its consequences.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +53,7 @@ impl Error {
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
-            message: message.into(),
+            message: cut(message.into()),
             is_retryable: false,
             effect: Effect::None,
             retry_after: None,
@@ -63,8 +66,8 @@ impl Error {
     pub fn invalid(field: &str, value: impl ToString, limit: impl ToString) -> Self {
         let input = Input {
             field: field.to_owned(),
-            value: value.to_string(),
-            limit: limit.to_string(),
+            value: cut(value.to_string()),
+            limit: cut(limit.to_string()),
         };
         let message = format!(
             "{} is {}, must be {}",
@@ -112,7 +115,7 @@ impl Error {
                 Effect::Unspecified => Effect::Unknown,
                 effect => effect,
             },
-            retry_after: detail.retry_after.and_then(|length| length.try_into().ok()),
+            retry_after: detail.retry_after.and_then(length),
             input: detail.invalid_input.map(|input| {
                 Box::new(Input {
                     field: input.field,
@@ -140,6 +143,17 @@ impl From<&Error> for ErrorDetail {
             held_by: error.held_by.as_deref().cloned(),
         }
     }
+}
+
+/// A part of an error, without its end if it is long.
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let mut ends = (0..=TEXT_BYTES_MAX).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
 }
 
 impl From<Error> for Status {
@@ -268,6 +282,14 @@ mod tests {
         let error = Error::from_status(&Status::deadline_exceeded("late"));
         assert_eq!(error.reason, Reason::Deadline);
         assert!(!Error::from_status(&Status::internal("?")).is_retryable);
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        let status = Status::from(Error::invalid("id", "é".repeat(40_000), "short"));
+        assert!(status.message().len() + status.details().len() < 4 * TEXT_BYTES_MAX);
+        let input = Error::from_status(&status).input.unwrap();
+        assert!(input.value.starts_with("éé") && input.value.ends_with("é…"));
     }
 
     #[test]

@@ -13,6 +13,8 @@
 
 mod error;
 
+use std::time::Duration;
+
 pub use error::{Error, Input};
 pub use v1::{Effect, ErrorReason as Reason};
 
@@ -24,6 +26,16 @@ pub mod v1 {
 
 /// The descriptors of the API's files, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// A length of time; none if it is negative.
+///
+/// Takes any value, unlike the conversion of `prost_types`, which overflows at the least one.
+pub fn length(length: prost_types::Duration) -> Option<Duration> {
+    let length = length.normalized();
+    let seconds = u64::try_from(length.seconds).ok()?;
+    let nanos = u32::try_from(length.nanos).ok()?;
+    Some(Duration::new(seconds, nanos))
+}
 
 /// Bytes in one request, at most.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;

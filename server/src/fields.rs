@@ -12,10 +12,14 @@ pub(crate) fn length(
     let Some(length) = length else {
         return Ok(None);
     };
-    let length = length.normalized();
-    match Duration::try_from(length) {
-        Ok(length) => Ok(Some(length)),
-        Err(_) => Err(Error::invalid(field, length, "at least 0s")),
+    match ringfence_api::length(length) {
+        Some(length) => Ok(Some(length)),
+        None => {
+            let mut shown = length.normalized();
+            // The least number has no positive one, which its text needs.
+            shown.seconds = shown.seconds.max(-i64::MAX);
+            Err(Error::invalid(field, shown, "at least 0s"))
+        }
     }
 }
 
@@ -57,6 +61,7 @@ mod tests {
         let of = |seconds, nanos| length("lease", Some(prost_types::Duration { seconds, nanos }));
         assert_eq!(length("lease", None), Ok(None));
         assert_eq!(of(1, 500_000_000), Ok(Some(Duration::from_millis(1500))));
+        assert!(of(i64::MIN, i32::MIN).is_err() && of(i64::MAX, i32::MAX).is_ok());
         let error = of(-1, 0).unwrap_err();
         assert_eq!(error.message, "lease is -1s, must be at least 0s");
     }

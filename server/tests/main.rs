@@ -4,6 +4,7 @@
 mod access;
 mod accounts;
 mod admin;
+mod bytes;
 mod client;
 mod counters;
 mod dashboard;

@@ -176,7 +176,5 @@ fn held(by: &HeldBy) -> AcquireError {
 
 /// A length of time. One that is missing or negative is 0.
 pub(super) fn length(length: Option<prost_types::Duration>) -> Duration {
-    length
-        .and_then(|length| length.try_into().ok())
-        .unwrap_or_default()
+    length.and_then(ringfence_api::length).unwrap_or_default()
 }

@@ -13,6 +13,12 @@ use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
 /// The shortest secret: 128 random bits in hex.
 const SECRET_BYTES_MIN: usize = 32;
 
+/// Values and reasons are shown up to this many characters.
+const SHOWN_MAX: usize = 200;
+
+/// Sections that may be empty, or have a problem of their own.
+const SECTIONS: [&str; 4] = ["tls", "limits", "principals", "shards"];
+
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
     unread: Map<String, Value>,
@@ -26,11 +32,11 @@ impl Reader {
     ) -> Result<Self, ConfigError> {
         let collected = built.and_then(|config| config.collect());
         let unread = collected.map_err(|error| ConfigError {
-            problems: vec![error.to_string()],
+            problems: vec![unread(&error.to_string())],
         })?;
         Ok(Self {
+            problems: empty_sections("", &unread),
             unread,
-            problems: Vec::new(),
         })
     }
 
@@ -140,11 +146,15 @@ impl Reader {
 
     /// The text of the file that `value`, at `path`, names.
     fn file(&mut self, path: &str, value: Value) -> Option<String> {
-        let file = value.into_string().ok()?;
+        let Ok(file) = value.into_string() else {
+            self.problem(format!("{path} is no text, must be the path of a file"));
+            return None;
+        };
         match fs::read_to_string(&file) {
             Ok(text) => Some(text.trim().to_owned()),
             Err(error) => {
-                self.problem(format!("{path} is {file:?}, which cannot be read: {error}"));
+                let shown = cut(format!("{file:?}"));
+                self.problem(format!("{path} is {shown}, which cannot be read: {error}"));
                 None
             }
         }
@@ -180,7 +190,13 @@ impl Reader {
 
     fn url(&mut self, path: &str, url: Option<Value>, file: Option<Value>) -> Option<String> {
         let (key, url) = match (url, file) {
-            (Some(url), None) => (format!("{path}.url"), url.into_string().ok()?),
+            (Some(url), None) => match url.into_string() {
+                Ok(url) => (format!("{path}.url"), url),
+                Err(_) => {
+                    self.problem(format!("{path}.url is no text, must be a URL"));
+                    return None;
+                }
+            },
             (None, Some(file)) => {
                 let key = format!("{path}.url_file");
                 let url = self.file(&key, file)?;
@@ -297,7 +313,8 @@ impl Reader {
         match fs::read(&file) {
             Ok(pem) => Some(PemFile { path: file, pem }),
             Err(error) => {
-                self.problem(format!("{path} is {file:?}, which cannot be read: {error}"));
+                let shown = cut(format!("{file:?}"));
+                self.problem(format!("{path} is {shown}, which cannot be read: {error}"));
                 None
             }
         }
@@ -336,6 +353,23 @@ fn digest(text: &str) -> Option<TokenDigest> {
     Some(digest)
 }
 
+/// One problem per section in `table` that is empty, and none of ours. A shard or a principal without settings has a problem
+/// of its own.
+fn empty_sections(path: &str, table: &Map<String, Value>) -> Vec<String> {
+    let sections = table.iter().filter_map(|(key, value)| match &value.kind {
+        ValueKind::Table(table) => Some((format!("{path}{key}"), table)),
+        _ => None,
+    });
+    let problems = sections.flat_map(|(section, table)| {
+        let is_named = ["shards.", "principals."].contains(&path);
+        match table.is_empty() && !is_named && !SECTIONS.contains(&&*section) {
+            true => vec![format!("{section} is no setting")],
+            false => empty_sections(&format!("{section}."), table),
+        }
+    });
+    problems.collect()
+}
+
 /// One problem per setting in `value`.
 fn leaves(path: String, value: Value) -> Vec<String> {
     match value.kind {
@@ -356,8 +390,29 @@ fn origin(value: &Value) -> String {
 }
 
 fn shown(value: &Value) -> String {
-    match &value.kind {
+    let shown = match &value.kind {
         ValueKind::String(text) => format!("{text:?}"),
         kind => kind.to_string(),
+    };
+    cut(shown)
+}
+
+/// The beginning of `text`.
+fn cut(text: String) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
+}
+
+/// Why the settings cannot be read at all, without the line of the file that the parser shows: it may have a password.
+fn unread(reason: &str) -> String {
+    let is_source = |line: &&str| {
+        let number = line
+            .trim_start()
+            .trim_start_matches(|one: char| one.is_ascii_digit());
+        number.trim_start().starts_with('|')
+    };
+    let lines = reason.lines().filter(|line| !is_source(line));
+    cut(lines.map(str::trim).collect::<Vec<_>>().join(": "))
 }

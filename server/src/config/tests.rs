@@ -1,3 +1,5 @@
+mod bytes;
+
 use std::{collections::HashMap, io::Write};
 
 use ringfence_test_support::Secured;

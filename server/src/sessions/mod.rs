@@ -68,7 +68,7 @@ impl SessionService for Sessions {
             match session.next().await {
                 Ok(Some(answers)) => Some((Ok(answers), Some((session, admitted)))),
                 Ok(None) => None,
-                Err(error) => Some((Err(error.into()), None)),
+                Err(status) => Some((Err(status), None)),
             }
         });
         Ok(Response::new(Box::pin(answers)))

@@ -13,7 +13,7 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{DetachedLease, LeaseRef, Waiting};
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use super::{
     Shared,
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// The next answers; none: the stream has ended. Nothing is read while answers wait.
-    pub(super) async fn next(&mut self) -> Result<Option<SessionResponse>, Error> {
+    pub(super) async fn next(&mut self) -> Result<Option<SessionResponse>, Status> {
         loop {
             // New asks take their places in the order in which they came.
             while let Some(Some(event)) = self.work.next().now_or_never() {
@@ -127,7 +127,8 @@ impl Session {
                     match message {
                         Ok(Some(message)) => self.ask(message)?,
                         Ok(None) => return Ok(None),
-                        Err(status) => return Err(Error::from_status(&status)),
+                        // A message that cannot be read, or the end of the connection.
+                        Err(status) => return Err(status),
                     }
                 }
             }
