@@ -300,7 +300,7 @@ impl Builder {
     /// How often, and for how long, a lock passes between tasks of this process once another
     /// process waits for it; default: 64 times and 20 ms, whichever ends first. While no other
     /// process waits there is no limit. With `max` 0 a lock is never handed on: every task asks the
-    /// shard.
+    /// shard. The same holds for writers of a read-write lock; readers have it together until another process waits.
     pub fn handoff(mut self, max: u32, length: Duration) -> Self {
         self.sharing.handoff = Handoff { max, length };
         self

@@ -23,8 +23,12 @@ pub struct Semaphore {
 /// Many readers, or one writer. Made by [`Client::rw_lock`](crate::Client::rw_lock).
 ///
 /// Waiters are served first come, first served: a reader does not go before a writer that waits, so writers do not
-/// starve. [`prefer`](Self::prefer) changes that. Readers of one process with equal terms have one lease together, until it learns that another process waits: within
-/// the time of a message. A writer's token is greater than the tokens of all earlier readers and writers.
+/// starve. [`prefer`](Self::prefer) changes that. A writer's token is greater than the tokens of all earlier readers and
+/// writers.
+///
+/// Within a process, on equal terms, readers have one lease together, until the process learns that another one waits: within
+/// the time of a message. Writers hand theirs on to each other, as holders of a [`Lock`] do; once another process or a reader
+/// waits, for as often and as long as [`Builder::handoff`](crate::Builder::handoff) allows, also before preferred requests.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for until one side is acquired"]
 pub struct RwLock {

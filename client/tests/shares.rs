@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::FutureExt as _;
 use ringfence_client::{
     AcquireError, Client, Guard, Lock, LockKind, MultiLockError, NewShard, Owner, Preference,
     ReleaseAnswer, Reshape, TokioClock, blocking,
@@ -155,6 +156,38 @@ async fn readers_of_a_process_have_one_lease_together(one: &Client, other: &Clie
     writer.release().await;
 }
 
+/// Each has its own token, and what the shard knows of is the first of them.
+async fn writers_of_a_process_hand_on_to_each_other(one: &Client, other: &Client) {
+    let table = one.rw_lock("handed on");
+    let first = table.write().acquire().await.unwrap();
+    let mut tokens = vec![first.token()];
+    let writers: Vec<_> = (0..3).map(|_| table.write()).collect();
+    let mut writers: Vec<_> = writers
+        .iter()
+        .map(|write| Box::pin(write.acquire()))
+        .collect();
+    for writer in &mut writers {
+        assert!(writer.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(first.release().await, ReleaseAnswer::Held);
+    let mut nonces = Vec::new();
+    for writer in writers {
+        let writer = writer.await.unwrap();
+        let found = one.lock("handed on").inspect().await.unwrap();
+        nonces.push(found.holder.expect("it has it").nonce);
+        assert!(is_held(
+            &other.rw_lock("handed on").read().try_acquire().await
+        ));
+        tokens.push(writer.token());
+        assert_eq!(writer.release().await, ReleaseAnswer::Held);
+    }
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    nonces.dedup();
+    assert_eq!(nonces.len(), 1);
+    let reader = other.rw_lock("handed on").read().try_acquire().await;
+    assert!(Some(&reader.unwrap().token()) > tokens.last());
+}
+
 /// They come after it, all together.
 async fn readers_that_find_a_writer_waiting_come_behind_it(one: &Client, other: &Client) {
     let readers = one.rw_lock("behind").read();
@@ -207,7 +240,9 @@ async fn preferred_readers_go_before_a_writer_that_waits(one: &Client, other: &C
 async fn a_preferred_writer_goes_before_readers_that_wait(one: &Client, other: &Client) {
     let table = |client: &Client| client.rw_lock("writers first").prefer(Preference::Writers);
     let first = table(one).write().acquire().await.unwrap();
-    let (read, write) = (table(other).read(), table(one).write());
+    // With another lease it asks for itself, also in the process that has the lock.
+    let write = table(one).write().lease(SECOND);
+    let read = table(other).read();
     let read = async {
         let reader = read.acquire().await.unwrap();
         (reader.token(), reader.release().await).0
@@ -389,6 +424,7 @@ async fn all(one: &Client, other: &Client) {
     permits_have_as_many_holders_as_there_are(one, other).await;
     readers_share_and_a_writer_is_alone(one, other).await;
     readers_of_a_process_have_one_lease_together(one, other).await;
+    writers_of_a_process_hand_on_to_each_other(one, other).await;
     readers_that_find_a_writer_waiting_come_behind_it(one, other).await;
     preferred_readers_go_before_a_writer_that_waits(one, other).await;
     a_preferred_writer_goes_before_readers_that_wait(one, other).await;

@@ -10,6 +10,7 @@ mod linger;
 mod restart;
 mod turns;
 mod wire;
+mod writers;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 

@@ -26,24 +26,30 @@ pub fn has(key: &str) -> bool {
     key.starts_with("table/") || most_permits(key).is_some()
 }
 
-/// What to ask `key` for.
-pub fn choose(key: &str, random: &mut StdRng) -> LockMode {
+/// What a process is to ask `key` for: mostly for the side that it prefers.
+pub fn choose(key: &str, process: u32, random: &mut StdRng) -> LockMode {
     if let Some(most) = most_permits(key) {
         let capacity = most - u32::from(random.random_ratio(1, 3));
         let count = random.random_range(1..=capacity);
         return LockMode::Permits { count, capacity };
     }
+    let reads = match preference(key, process) {
+        Some(Preference::Readers) => 0.9,
+        Some(Preference::Writers) => 0.1,
+        None => 0.6,
+    };
     match has(key) {
-        true if random.random_bool(0.7) => LockMode::Read,
+        true if random.random_bool(reads) => LockMode::Read,
         true => LockMode::Write,
         false => LockMode::Exclusive,
     }
 }
 
-/// The side that every user of `key` prefers, by its number.
-pub fn preference(key: &str) -> Option<Preference> {
+/// The side of `key` that a process prefers, by their numbers: of three processes each has another opinion.
+pub fn preference(key: &str, process: u32) -> Option<Preference> {
     let number: u64 = key.strip_prefix("table/")?.parse().ok()?;
-    [None, Some(Preference::Readers), Some(Preference::Writers)][(number % 3) as usize]
+    let sides = [None, Some(Preference::Readers), Some(Preference::Writers)];
+    sides[((number + u64::from(process)) % 3) as usize]
 }
 
 fn most_permits(key: &str) -> Option<u32> {

@@ -165,7 +165,7 @@ impl LocalQueues {
                 }
             }
             Notification::Contended { key, nonce } => {
-                for share in [0].into_iter().chain(self.open_readers(&key)) {
+                for share in [0].into_iter().chain(self.queues_together(&key)) {
                     self.change(At { key: &key, share }, |queue, now| {
                         // It may overtake the answer that gives this process the record.
                         let lease = queue.held().or(queue.asking());
@@ -180,7 +180,8 @@ impl LocalQueues {
 
     /// No other reader comes to those of this process that have `key`: at their shard a writer waits.
     fn writer_waits(&self, key: &LockKey) {
-        if let Some(share) = self.open_readers(key) {
+        let readers = self.table(key).lock().readers.get(key).copied();
+        if let Some(share) = readers {
             self.change(At { key, share }, |queue, now| {
                 if queue.held().is_some() {
                     queue.contended(now);
@@ -189,8 +190,11 @@ impl LocalQueues {
         }
     }
 
-    fn open_readers(&self, key: &LockKey) -> Option<u64> {
-        self.table(key).lock().readers.get(key).copied()
+    /// The queues to which readers and writers of `key` come.
+    fn queues_together(&self, key: &LockKey) -> impl Iterator<Item = u64> + use<> {
+        let table = self.table(key).lock();
+        let queues = [&table.readers, &table.writers].map(|queues| queues.get(key).copied());
+        queues.into_iter().flatten()
     }
 
     /// The clock of `shard` stepped: locks held there may end earlier than their holders believe.

@@ -143,7 +143,7 @@ impl DetachedLease {
     ///
     /// Dropping the future has no effect on the change.
     pub async fn downgrade(&self) -> Result<(), LockLost> {
-        self.lease.state().downgrade();
+        self.queues.downgrade(self.lease.state());
         self.renewed_since(self.queues.now()).await
     }
 

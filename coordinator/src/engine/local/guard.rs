@@ -74,7 +74,7 @@ impl Guard {
     ///
     /// A reader cannot become a writer: two readers would wait for each other. Release the guard, and acquire a writer's.
     pub fn downgrade(&self) -> bool {
-        let was_writer = self.grant.lease().downgrade();
+        let was_writer = self.queues.downgrade(self.grant.lease());
         if was_writer {
             self.grant.shared().renew();
         }

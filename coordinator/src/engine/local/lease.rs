@@ -85,8 +85,8 @@ pub(crate) struct LeaseState {
     wanted_since: AtomicU64,
     /// Another process waited for it when it was renewed.
     contended: AtomicBool,
-    /// A writer has become a reader.
-    downgraded: AtomicBool,
+    /// A writer has become a reader, in this local queue; otherwise 0.
+    downgraded: AtomicU64,
     renewal_failed: AtomicBool,
     /// No more than a bare majority of its replicas has it.
     thin: AtomicBool,
@@ -126,7 +126,7 @@ impl LeaseState {
             detached: AtomicBool::new(false),
             wanted_since: AtomicU64::new(0),
             contended: AtomicBool::new(false),
-            downgraded: AtomicBool::new(false),
+            downgraded: AtomicU64::new(0),
             renewal_failed: AtomicBool::new(false),
             thin: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
@@ -256,14 +256,27 @@ impl LeaseState {
     /// Which share of the key it takes, or keeps.
     pub(crate) fn mode(&self) -> LockMode {
         match self.downgraded.load(Acquire) {
-            true => LockMode::Read,
-            false => self.terms.mode,
+            0 => self.terms.mode,
+            _ => LockMode::Read,
         }
     }
 
-    /// Its holder no longer writes. Returns whether it did until now.
-    pub(crate) fn downgrade(&self) -> bool {
-        self.terms.mode == LockMode::Write && !self.downgraded.swap(true, AcqRel)
+    /// Its local queue.
+    pub(crate) fn share(&self) -> u64 {
+        match self.downgraded.load(Acquire) {
+            0 => self.terms.share,
+            own => own,
+        }
+    }
+
+    /// Its holder no longer writes, and has the local queue `share`. Returns whether it wrote until now.
+    pub(crate) fn downgrade(&self, share: u64) -> bool {
+        let is_writer = self.terms.mode == LockMode::Write;
+        let downgraded = &self.downgraded;
+        is_writer
+            && downgraded
+                .compare_exchange(0, share, AcqRel, Acquire)
+                .is_ok()
     }
 
     /// Another process waits for it.

@@ -11,6 +11,8 @@
 //! | `lease.rs` | one acquisition: tokens, deadline, phase |
 //! | `rules.rs` | one key's local queue: pure |
 //! | `record.rs` | how far a record is handed on: pure |
+//! | `table.rs` | the local queues of some keys |
+//! | `shares.rs` | which local queue an acquisition of a share takes |
 //! | `terms.rs` | the terms of a lock |
 //! | `tokens.rs` | the fencing tokens that came with a grant |
 //! | `join.rs` | taking a place, waiting there, leaving it |
@@ -35,6 +37,8 @@ mod lease;
 mod owner;
 mod record;
 mod rules;
+mod shares;
+mod table;
 mod terms;
 mod tokens;
 mod waiting;
@@ -49,7 +53,7 @@ use std::{
         Arc,
         atomic::{
             AtomicBool, AtomicU64,
-            Ordering::{Acquire, Relaxed, Release},
+            Ordering::{Acquire, Release},
         },
     },
     time::Duration,
@@ -64,7 +68,6 @@ use crate::{
     ids::{ClientId, Nonce},
     limits::{HANDOFF_FOR, HANDOFF_MAX},
     name::LockKey,
-    shard::LockMode,
     sync::Mutex,
 };
 pub(crate) use answers::{Answer, Judged};
@@ -77,6 +80,7 @@ pub(crate) use join::{Joined, Waiter};
 pub(crate) use lease::{LeaseState, Phase, Replica};
 pub use owner::Owner;
 use rules::{Effects, LocalQueue, Policy};
+use table::{At, Table};
 use terms::LeaseView;
 pub(crate) use terms::Terms;
 pub(crate) use tokens::Tokens;
@@ -124,108 +128,6 @@ pub(crate) struct LocalQueues {
     /// Names the local queues of shares.
     shares: AtomicU64,
     tables: [Mutex<Table>; TABLES],
-}
-
-/// Some of the local queues.
-#[derive(Default)]
-struct Table {
-    keys: HashMap<LockKey, KeyQueue>,
-    /// The queues of shares. They are held at the same time, so each has its own record: one of readers, or that of the
-    /// only acquisition in its queue.
-    shares: HashMap<u64, (LockKey, KeyQueue)>,
-    /// The queue to which readers of a key come, if any may still come to one.
-    readers: HashMap<LockKey, u64>,
-}
-
-/// A local queue: that of a key, or of a share of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct At<'a> {
-    key: &'a LockKey,
-    /// 0: that of the key.
-    share: u64,
-}
-
-impl<'a> From<&'a LeaseState> for At<'a> {
-    fn from(lease: &'a LeaseState) -> Self {
-        Self {
-            key: &lease.key,
-            share: lease.terms.share,
-        }
-    }
-}
-
-impl Table {
-    /// That queue, which may be new.
-    fn entry(&mut self, at: At<'_>) -> &mut KeyQueue {
-        match at.share {
-            0 => self.keys.entry(at.key.clone()).or_default(),
-            share => {
-                let new = || (at.key.clone(), KeyQueue::default());
-                &mut self.shares.entry(share).or_insert_with(new).1
-            }
-        }
-    }
-
-    fn get(&mut self, at: At<'_>) -> Option<&mut KeyQueue> {
-        match at.share {
-            0 => self.keys.get_mut(at.key),
-            share => self.shares.get_mut(&share).map(|(_, queue)| queue),
-        }
-    }
-
-    fn remove(&mut self, at: At<'_>) {
-        match at.share {
-            0 => self.keys.remove(at.key),
-            share => {
-                if self.readers.get(at.key) == Some(&share) {
-                    self.readers.remove(at.key);
-                }
-                self.shares.remove(&share).map(|(_, queue)| queue)
-            }
-        };
-    }
-
-    /// The queue of `key` that is open to another reader, which asks on `terms`.
-    fn readers(&self, key: &LockKey, terms: &Terms, now: Instant) -> Option<u64> {
-        let share = *self.readers.get(key)?;
-        let (_, queue) = self.shares.get(&share)?;
-        let terms = Terms {
-            share,
-            ..terms.clone()
-        };
-        queue.is_open(&terms, now).then_some(share)
-    }
-
-    /// The lease that `of` finds in a queue: the one with this nonce, or that of the key, whatever its nonce.
-    fn find(
-        &self,
-        key: &LockKey,
-        nonce: Nonce,
-        of: fn(&KeyQueue) -> Option<&Arc<dyn Lease>>,
-    ) -> Option<Arc<dyn Lease>> {
-        let of_key = self.keys.get(key).and_then(of);
-        // First the key's, which is found at once.
-        let is_it = |lease: &&Arc<dyn Lease>| lease.has(nonce);
-        let of_share = || {
-            let queues = self.shares.values().map(|(_, queue)| queue);
-            queues.filter_map(of).find(is_it)
-        };
-        let lease = of_key.filter(is_it).or_else(of_share).or(of_key);
-        lease.cloned()
-    }
-
-    /// All queues.
-    fn places(&self) -> Vec<(LockKey, u64)> {
-        let keys = self.keys.keys().map(|key| (key.clone(), 0));
-        let shares = self.shares.iter();
-        let shares = shares.map(|(share, (key, _))| (key.clone(), *share));
-        keys.chain(shares).collect()
-    }
-
-    fn all(&self) -> impl Iterator<Item = &KeyQueue> {
-        let shares = self.shares.values().map(|(_, queue)| queue);
-        self.keys.values().chain(shares)
-    }
 }
 
 /// The local queues and their authority, as handles of the engine, waiters, and guards share them: the
@@ -458,26 +360,6 @@ impl LocalQueues {
             return None;
         }
         self.sharing.linger.get(key.namespace()).copied()
-    }
-
-    /// The local queue for an acquisition: the key's, or one of its own for a share.
-    pub(crate) fn place_for(&self, mode: LockMode) -> u64 {
-        match mode {
-            LockMode::Exclusive => 0,
-            _ => self.shares.fetch_add(1, Relaxed) + 1,
-        }
-    }
-
-    /// The same for an acquisition of `key` on `terms`; for a reader, the queue of those who may have a record together.
-    fn place_in(&self, table: &mut Table, key: &LockKey, terms: &Terms, now: Instant) -> u64 {
-        if !terms.is_shared() || self.sharing.handoff.max == 0 {
-            return self.place_for(terms.mode);
-        }
-        table.readers(key, terms, now).unwrap_or_else(|| {
-            let share = self.place_for(terms.mode);
-            table.readers.insert(key.clone(), share);
-            share
-        })
     }
 
     fn table(&self, key: &LockKey) -> &Mutex<Table> {

@@ -329,19 +329,27 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         effects
     }
 
-    /// Whether another reader may have its record, or come in with those that wait for one. It asks on `terms`.
+    /// Whether another acquisition, on `terms`, may come to it. A reader may if it can have the record together with those
+    /// that have it, or wait for it; a writer waits for its turn anyway.
     pub(crate) fn is_open(&self, terms: &Terms, now: Instant) -> bool {
-        match &self.state {
-            State::Nothing => true,
-            State::Asking { lease, .. } => {
-                lease.terms() == terms && self.waiters.len() < self.tokens as usize
-            }
+        let (lease, has_room) = match &self.state {
+            State::Nothing => return true,
+            State::Asking { lease, .. } => (lease, self.waiters.len() < self.tokens as usize),
             State::Held(record) => {
-                let alike = record.lease.terms() == terms;
-                alike && record.is_shared(now) && !record.is_contended()
+                let has_room = record.is_shared(now) && !record.is_contended();
+                (&record.lease, has_room)
             }
-            State::Yielding(_) => false,
-        }
+            State::Yielding(lease) => (lease, false),
+        };
+        lease.terms() == terms && (has_room || !terms.is_shared())
+    }
+
+    /// The record of `lease`, in a queue of its own: the waiters of this one ask anew.
+    pub(crate) fn split_off(&mut self, lease: H::Id) -> Option<Self> {
+        self.holds(lease).then(|| Self {
+            state: std::mem::replace(&mut self.state, State::Nothing),
+            ..Self::default()
+        })
     }
 
     /// Gives a record of readers to all that wait for it: each of them came while the queue was

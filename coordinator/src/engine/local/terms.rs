@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{clock::Instant, name::Label, shard::LockMode};
+use crate::{
+    clock::Instant,
+    name::Label,
+    shard::{LockKind, LockMode},
+};
 
 /// The terms of a lock. One record serves holders with equal terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +17,8 @@ pub(crate) struct Terms {
     pub(crate) mode: LockMode,
     /// Of a read-write lock: goes before waiters that are not preferred.
     pub(crate) preferred: bool,
-    /// Which local queue: 0 is that of the key; readers have one together, and every other acquisition of a share its own.
+    /// Which local queue: 0 is that of the key; readers have one together, so have writers, and every other acquisition of
+    /// a share has its own.
     pub(crate) share: u64,
     /// The lease.
     pub(crate) lease: Duration,
@@ -25,6 +30,12 @@ impl Terms {
     /// Whether readers have a record on these terms together. A fixed hold has an end of its own.
     pub(crate) fn is_shared(&self) -> bool {
         self.mode == LockMode::Read && self.hold_for.is_none()
+    }
+
+    /// Whether acquisitions on these terms have a queue together: readers, or writers, which have a record one after the
+    /// other.
+    pub(crate) fn queue_together(&self) -> bool {
+        self.mode.kind() == LockKind::ReadWrite && self.hold_for.is_none()
     }
 }
 

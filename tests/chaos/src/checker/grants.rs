@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringfence_coordinator::shard::LockMode;
+
 use super::{Grant, nonces::Nonces};
 use crate::{
-    history::{Answer, Event, Fault, History, Kind, Phase, Token},
+    history::{Answer, Event, Fault, History, Kind, Phase, Share, Token},
     shares,
 };
 
@@ -118,8 +120,11 @@ impl<'h> Grants<'h> {
             return;
         };
         let open = self.of_nonce(nonce).any(|grant| grant.release.is_none());
+        let writer = Share::from(LockMode::Write);
         for grant in self.of_nonce_mut(nonce) {
-            if grant.token == release.deed.token.unwrap_or(grant.token) {
+            // Writers hand their lock on, also to one that left and was told nothing.
+            let reads = grant.acquired.deed.share != writer;
+            if reads && grant.token == release.deed.token.unwrap_or(grant.token) {
                 grant.handed_on = open;
             }
         }

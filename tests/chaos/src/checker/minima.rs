@@ -27,6 +27,8 @@ pub struct Counts {
     pub readers_joined: usize,
     /// Writers granted.
     pub writers: usize,
+    /// Of these, that had the lock from others of their process.
+    pub writers_handed: usize,
     /// Of these, granted while others of the same key had shares.
     pub shared: usize,
     /// Writers that became readers.
@@ -103,8 +105,9 @@ impl Counts {
             grants_by_majorities: grants.all().filter(|grant| ledger::has(grant.key)).count(),
             permits: of_share(&|share| ![Share::WHOLE, reader, writer].contains(&share)),
             readers: of_share(&|share| share == reader),
-            readers_joined: readers_joined(&grants, reader),
+            readers_joined: handed(&grants, reader),
             writers: of_share(&|share| share == writer),
+            writers_handed: handed(&grants, writer),
             shared: grants.of_key.values().map(|of_key| shared(of_key)).sum(),
             downgraded: grants
                 .all()
@@ -136,7 +139,7 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 24] {
+    pub fn named(&self) -> [(&'static str, usize); 25] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -145,6 +148,7 @@ impl Counts {
             ("readers", self.readers),
             ("readers that joined others", self.readers_joined),
             ("writers", self.writers),
+            ("writers that others handed it to", self.writers_handed),
             ("grants beside others", self.shared),
             ("writers that became readers", self.downgraded),
             ("writes accepted", self.writes),
@@ -182,11 +186,11 @@ fn faults(history: &History) -> (BTreeMap<Fault, usize>, BTreeMap<(Fault, String
     (faults, amid_resizes)
 }
 
-/// How many readers came to others of their process.
-fn readers_joined(grants: &Grants<'_>, reader: Share) -> usize {
+/// How many holders of that `share` have it from others of their process: readers came to them, writers after them.
+fn handed(grants: &Grants<'_>, share: Share) -> usize {
     let handed = grants.all().filter(|grant| grant.acquired.deed.handed);
     handed
-        .filter(|grant| grant.acquired.deed.share == reader)
+        .filter(|grant| grant.acquired.deed.share == share)
         .count()
 }
 

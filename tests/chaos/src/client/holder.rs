@@ -34,6 +34,8 @@ pub struct Holder {
     pub tap: Tap,
     /// The lease that is asked for.
     pub lease: Duration,
+    /// Number of the process.
+    pub process: u32,
     /// Whether the process may keep a released lock for a while.
     pub lingers: bool,
 }
@@ -131,7 +133,7 @@ impl Holder {
 
     fn table(&self, key: &str) -> RwLock {
         let table = self.client.rw_lock(key);
-        match shares::preference(key) {
+        match shares::preference(key, self.process) {
             Some(side) => table.prefer(side),
             None => table,
         }

@@ -98,6 +98,7 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
             recorder: recorder.clone(),
             tap: tap.clone(),
             lease: Duration::from_millis(args.lease_ms),
+            process: args.process,
             lingers: args.linger_ms.is_some(),
         };
         let resource = Resource::connect(&args.resource).await?;

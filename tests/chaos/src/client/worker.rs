@@ -40,7 +40,7 @@ pub(super) async fn run(
         let wait = random
             .random_bool(0.8)
             .then(|| WAITS[random.random_range(0..WAITS.len())]);
-        let mode = shares::choose(key, &mut random);
+        let mode = shares::choose(key, holder.process, &mut random);
         let asking = holder.take(key, mode, wait);
         let asked = if random.random_bool(0.1) {
             // Dropped amid whatever it is doing: what it may be granted is given back unseen.

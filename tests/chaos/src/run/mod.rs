@@ -278,6 +278,7 @@ fn minima(length: Duration, kinds: &[Kind]) -> Minima {
         readers: per_minute(20),
         readers_joined: per_minute(3),
         writers: per_minute(10),
+        writers_handed: per_minute(1),
         shared: per_minute(20),
         downgraded: per_minute(3),
         writes: per_minute(60),

@@ -91,6 +91,7 @@ impl Stage {
             recorder: Arc::new(self.recorder()),
             tap: self.tap.clone(),
             lease: self.lease,
+            process: 0,
             lingers: false,
         };
         let place = if has_replicas { "ledger" } else { "default" };

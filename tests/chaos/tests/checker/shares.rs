@@ -229,6 +229,22 @@ fn readers_may_come_once_a_writer_is_one_of_them() {
     );
 }
 
+/// Also if the next one left, and was told nothing of its grant.
+#[test]
+fn a_write_lock_that_is_handed_on_is_renewed_after_its_first_holder() {
+    let grants = [taken(WRITER, 1, 100, 900)];
+    let renewal = (910, renewed(1, WRITER, 890));
+    let handed = Deed {
+        kind: Kind::Grant,
+        phase: Phase::Ok,
+        token: token(2),
+        handed: true,
+        ..of_grant(1, WRITER)
+    };
+    passes(&grants, &[(900, handed), renewal.clone()]);
+    breaks(Rule::Resurrection, &grants, &[renewal]);
+}
+
 #[test]
 fn a_writer_with_a_smaller_token_than_an_earlier_reader_is_found() {
     let reader = taken(READER, 5, 100, 200);

@@ -2,6 +2,7 @@
 
 use super::{
     Ask, Event, Nonce, Request, Rule, SharesModel, Terms, World,
+    configurations::ALL,
     network::Turn,
     state::{Guard, Mode, Share, Slot, Ticket},
 };
@@ -18,18 +19,24 @@ impl SharesModel {
         self.ask(world, process, shard, terms);
     }
 
-    /// Another reader of the process has the lease too, until its deadline. No shard is asked.
+    /// Another reader of the process has the lease too, or another writer has it after the present one, until its
+    /// deadline. No shard is asked.
     pub(super) fn join(&self, world: &mut World, process: u8) {
         let client = &mut world.processes[usize::from(process)];
         client.budget.joins -= 1;
         let Some(guard) = &mut client.guard else {
             return;
         };
-        guard.holders += 1;
         if self.breaks(Rule::JoinsUntilTheDeadline) {
             guard.left = self.config.lease;
         }
-        world.ledger.happened = Some(Event::ReaderJoined);
+        if self.is_writer(process) {
+            (guard.writes, guard.shares) = (true, ALL);
+            world.ledger.happened = Some(Event::HandedOn);
+        } else {
+            guard.holders += 1;
+            world.ledger.happened = Some(Event::ReaderJoined);
+        }
     }
 
     /// The same nonce again, at the same shard or the other.

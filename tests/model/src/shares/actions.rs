@@ -29,7 +29,7 @@ pub enum Action {
     Prove(u8),
     /// A renewal is sent.
     Renew(u8),
-    /// Another reader of the process comes to the one that holds.
+    /// Another reader of the process comes to the one that holds, or a writer after it.
     Join(u8),
     /// A writer becomes a reader.
     Downgrade(u8),
@@ -95,7 +95,8 @@ impl SharesModel {
             if renews {
                 actions.push(Action::Renew(index));
             }
-            if process.budget.joins > 0 {
+            let hands_on = guard.writes || self.breaks(Rule::ReadersHandNothingOn);
+            if process.budget.joins > 0 && (hands_on || !self.is_writer(index)) {
                 actions.push(Action::Join(index));
             }
             if guard.writes && process.budget.downgrades > 0 {

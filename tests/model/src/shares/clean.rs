@@ -21,7 +21,7 @@ fn new(name: &'static str, participants: &[Participant]) -> Configuration {
 
 fn at_rest() -> Vec<Configuration> {
     use Event::{
-        GrantAfterDowngrade, HeldTogether, PreferredGrant, ReaderJoined, SmallerCapacity,
+        GrantAfterDowngrade, HandedOn, HeldTogether, PreferredGrant, ReaderJoined, SmallerCapacity,
         TurnTaken, TwoTurns, WriterAfterReader,
     };
     vec![
@@ -55,6 +55,12 @@ fn at_rest() -> Vec<Configuration> {
             .queueing()
             .resting()
             .reaching(&[HeldTogether, TurnTaken, GrantAfterDowngrade]),
+        new(
+            "writers-hand-on",
+            &[WRITER.joined().downgrades().renews(1), READER],
+        )
+        .queueing()
+        .reaching(&[HandedOn, HeldTogether, TurnTaken]),
         new("capacity-changed", &[ONE.renews(1), ONE, ONE])
             .resizing()
             .reaching(&[HeldTogether, SmallerCapacity]),

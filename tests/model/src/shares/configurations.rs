@@ -71,7 +71,7 @@ pub struct Budget {
     pub renewals: u8,
     /// Downgrades of a writer.
     pub downgrades: u8,
-    /// Readers that come to the one that holds.
+    /// Readers that come to the one that holds, or writers after it.
     pub joins: u8,
 }
 

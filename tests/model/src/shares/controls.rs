@@ -48,6 +48,7 @@ pub fn control(rule: Rule) -> Control {
             (WRITER_ALONE, of(&[READER.joined(), WRITER]))
         }
 
+        Rule::ReadersHandNothingOn => (WRITER_ALONE, of(&[WRITER.joined().downgrades(), READER])),
         Rule::DowngradeEndsBelief => (WRITER_ALONE, of(&[WRITER.downgrades(), READER])),
         Rule::DowngradePasses => (NO_IDLE_ROOM, of(&[WRITER.downgrades(), READER]).queueing()),
 

@@ -31,6 +31,8 @@ pub enum Event {
     PreferredGrant,
     /// A reader came to another one of its process.
     ReaderJoined,
+    /// A writer had the lock after another one of its process.
+    HandedOn,
     /// A reader was granted beside a downgraded writer.
     GrantAfterDowngrade,
     /// A grant by the smaller capacity, after one by the larger.

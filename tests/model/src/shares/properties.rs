@@ -83,6 +83,7 @@ pub(super) fn reached(event: Event) -> Property<SharesModel> {
         Event::TwoTurns => sometimes!(TwoTurns, "two turns from one script"),
         Event::PreferredGrant => sometimes!(PreferredGrant, "a preferred grant before a ticket"),
         Event::ReaderJoined => sometimes!(ReaderJoined, "a reader comes to another"),
+        Event::HandedOn => sometimes!(HandedOn, "a writer after another of its process"),
         Event::GrantAfterDowngrade => {
             sometimes!(GrantAfterDowngrade, "a grant beside a downgraded writer")
         }

@@ -32,6 +32,8 @@ pub enum Rule {
     /// A reader that comes to others believes until their deadline — for a lease from then on.
     JoinsUntilTheDeadline,
 
+    /// Writers of a process hand their lease on to each other, until one becomes a reader — and after that.
+    ReadersHandNothingOn,
     /// A writer that downgrades is a reader before it asks — once it is answered, however late.
     DowngradeEndsBelief,
     /// A downgrade passes — it only writes fewer shares.

@@ -62,14 +62,18 @@ impl Task {
         }
     }
 
-    /// Asks for the readers' side, and leaves at some time.
-    fn leaves_reading(&self) {
+    /// Asks for one side, and leaves at some time.
+    fn leaves(&self, mode: LockMode) {
         let namespace = namespace();
         let ask = self.ask(Wait::Forever, None, &namespace);
-        let mut asking = Box::pin(self.engine.acquire_share(ask, LockMode::Read));
+        let mut asking = Box::pin(self.engine.acquire_share(ask, mode));
         for _ in 0..thread_rng().gen_range(0..40) {
             if let Some(guard) = poll_once(asking.as_mut()) {
-                return self.resource.read_under(&guard.unwrap());
+                let guard = guard.unwrap();
+                return match mode {
+                    LockMode::Read => self.resource.read_under(&guard),
+                    _ => self.resource.use_under(&guard, None),
+                };
             }
             thread::yield_now();
         }
@@ -90,7 +94,8 @@ impl Task {
 
 const READS: Does = |task, _| task.reads(Wait::Forever);
 const READS_IF_FREE: Does = |task, _| task.reads(Wait::No);
-const LEAVES: Does = |task, _| task.leaves_reading();
+const LEAVES: Does = |task, _| task.leaves(LockMode::Read);
+const LEAVES_WRITING: Does = |task, _| task.leaves(LockMode::Write);
 const WRITES: Does = |task, _| task.writes(false);
 const WRITES_THEN_READS: Does = |task, _| task.writes(true);
 const ENTERS: Does = |task, _| task.enters_reading(&Owner::new());
@@ -121,6 +126,27 @@ fn a_writer_that_becomes_a_reader_lets_in_readers_of_both_processes() {
         [
             &[WRITES_THEN_READS, READS, READS],
             &[READS, WRITES_THEN_READS],
+        ],
+    );
+}
+
+#[test]
+fn writers_of_a_process_hand_on_to_each_other() {
+    explored(
+        sharing(1, None),
+        1.0,
+        [&[WRITES, WRITES, WRITES, READS], &[WRITES, READS]],
+    );
+}
+
+#[test]
+fn writers_that_leave_or_become_readers_hand_on_nothing_that_they_have_not() {
+    explored(
+        sharing(4, None),
+        1.0,
+        [
+            &[WRITES_THEN_READS, LEAVES_WRITING, WRITES_THEN_READS],
+            &[READS, WRITES],
         ],
     );
 }
