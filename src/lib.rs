@@ -16,6 +16,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A table shows which kind of lock to use for what, its guarantee, its round trips, and what follows from a failure:
+//! [`ringfence_client`].
 
 pub use ringfence_client::*;
 

@@ -14,15 +14,18 @@
 //! # }
 //! ```
 //!
-//! | for | use |
-//! |---|---|
-//! | one holder of one thing | [`Client::lock`] |
-//! | several things together, all or nothing | [`Client::multi_lock`] |
-//! | data in your own database, split into rows | [`Client::segmented_lock`] |
-//! | a hot balance that Ringfence may store | [`Client::counters`] |
-//! | one leader, and others that observe it | [`Client::election`] |
-//! | to wait until N parts are done | [`Client::latch`] |
-//! | any of these without tokio | [`blocking`] |
+//! | for | use | guarantee | round trips | if something fails |
+//! |---|---|---|---|---|
+//! | one holder of one thing | [`Client::lock`] | one holder at a time, in order, with a rising token | 1 to acquire, 1 to release; none between tasks of a process | you are warned before the lease ends; the resource refuses the old token |
+//! | a lock that must not wait for a failed server | [`Lock::namespace`], in a namespace with 3 or 5 [`replicas`](Builder::replicas) | the same, by a majority of the shards that have it | 1 or 2, to 3 or 5 shards | one of three shards may fail, or two of five |
+//! | at most N at a time | [`Client::semaphore`] | never more than N permits are held; a request for many is not overtaken | 1 to acquire, 1 to release | each holder has its own lease, and only its permits end with it |
+//! | many readers or one writer | [`Client::rw_lock`] | a writer is alone; its token is above those of all earlier readers | 1 to acquire, 1 to release; for readers of a process together; none between its writers | if a process dies, its readers or its writer end with their lease, and no others |
+//! | several things together, all or nothing | [`Client::multi_lock`] | all or none; no deadlock of sets | 1; 2 where a shard has several of the keys; one per key if one is held | if one is lost, all are; a crash frees all within a lease |
+//! | data in your own database, split into rows | [`Client::segmented_lock`] | one holder per row | 1 for `any()`; one per row and 2 for `all()` | as a lock, per row |
+//! | a hot balance that Ringfence may store | [`Client::counters`] | one effect per request id; nothing is deducted that is not there | mostly 1 | repeat the request with its id: one effect |
+//! | one leader, and others that observe it | [`Client::election`] | one leader, with a token | as a lock; an observer asks once per second | the leader is warned first; the next candidate leads within a lease |
+//! | to wait until N parts are done | [`Client::latch`] | it opens once, and never too early | 1 per count; waiting: 1 per client and 200 ms | repeat the count with its id |
+//! | any of these without tokio | [`blocking`] | the same | the same | the same |
 
 mod account;
 pub mod blocking;

@@ -47,6 +47,16 @@ pub enum Preference {
     Writers,
 }
 
+impl Preference {
+    /// Whether it prefers requests of this `mode`.
+    pub(crate) fn is_for(self, mode: LockMode) -> bool {
+        match self {
+            Self::Readers => mode == LockMode::Read,
+            Self::Writers => mode == LockMode::Write,
+        }
+    }
+}
+
 impl Semaphore {
     pub(crate) fn new(engine: &Engine, key: Key, capacity: u32) -> Self {
         Self {
@@ -92,16 +102,16 @@ impl RwLock {
 
     /// The side of the readers, who hold the lock together.
     pub fn read(&self) -> Lock {
-        self.side(LockMode::Read, Preference::Readers)
+        self.side(LockMode::Read)
     }
 
     /// The side of the writers, who hold it alone. [`Guard::downgrade`](crate::Guard::downgrade) makes a writer a reader.
     pub fn write(&self) -> Lock {
-        self.side(LockMode::Write, Preference::Writers)
+        self.side(LockMode::Write)
     }
 
-    fn side(&self, mode: LockMode, side: Preference) -> Lock {
+    fn side(&self, mode: LockMode) -> Lock {
         let lock = Lock::new(&self.engine, self.key.clone(), mode);
-        lock.preferred(self.prefers == Some(side))
+        lock.preferred(self.prefers.is_some_and(|side| side.is_for(mode)))
     }
 }

@@ -229,6 +229,10 @@ async fn preferred_readers_go_before_a_writer_that_waits(one: &Client, other: &C
         for client in [one, one, other] {
             readers.push(table(client).read().try_acquire().await.unwrap());
         }
+        let both = other.multi_lock(["readers first", "beside"]).read();
+        assert!(both.try_acquire().await.is_err());
+        let both = both.prefer(Preference::Readers).try_acquire().await;
+        both.unwrap().release().await;
         for reader in readers {
             assert_eq!(reader.release().await, ReleaseAnswer::Held);
         }
@@ -631,6 +635,12 @@ fn callers_without_tokio_have_them_too() {
     let reader = table.read().acquire().unwrap();
     table.write().try_acquire().unwrap_err();
     drop((writer, reader));
+    let keys = || client.multi_lock(["a", "b"]);
+    let readers = keys().read().prefer(Preference::Readers).acquire().unwrap();
+    keys().write().try_acquire().unwrap_err();
+    let permits = client.multi_lock(["c"]).permits(2, 2).acquire().unwrap();
+    client.semaphore("c", 2).permit().try_acquire().unwrap_err();
+    drop((readers, permits));
     client.close();
 }
 

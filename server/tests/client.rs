@@ -103,6 +103,7 @@ on_both![
     preferred_readers_go_before_a_writer_that_waits,
     permits_are_shared_by_processes,
     several_keys_are_held_together_or_not_at_all,
+    candidates_lead_one_after_the_other,
     bad_input_is_refused,
 ];
 
@@ -347,6 +348,27 @@ async fn several_keys_are_held_together_or_not_at_all(
     both.release().await;
     let all = timeout(SOON, waits.join_all()).await.unwrap().remove(0);
     assert_eq!(all.unwrap().tokens().len(), 3);
+    let readers = one.multi_lock(["d", "e"]).read().acquire().await.unwrap();
+    let beside = one.rw_lock("e").read().try_acquire().await.unwrap();
+    assert!(one.rw_lock("d").write().try_acquire().await.is_err());
+    drop((readers, beside));
+}
+
+async fn candidates_lead_one_after_the_other(Two { one, two, .. }: Two) {
+    let [ours, theirs] = [(&one, "ours"), (&two, "theirs")]
+        .map(|(client, label)| client.election("scheduler").label(label));
+    let first = ours.campaign().await.unwrap();
+    assert!(theirs.try_campaign().await.is_err());
+    let mut observer = theirs.observe();
+    let leader = observer.changed().await.unwrap().expect("there is one");
+    assert_eq!(leader.token, first.token());
+    let stands = theirs.clone();
+    let next = in_background(async move { stands.campaign().await.unwrap() });
+    assert_eq!(first.resign().await, ReleaseAnswer::Held);
+    let next = timeout(SOON, next.join_all()).await.unwrap().remove(0);
+    assert!(next.token() > leader.token);
+    let seen = ours.leader().await.unwrap().expect("there is one");
+    assert_eq!((seen.label.as_str(), seen.token), ("theirs", next.token()));
 }
 
 async fn bad_input_is_refused(Two { one, .. }: Two) {

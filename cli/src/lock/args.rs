@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use ringfence_client::{BuildError, Builder, Client, MultiLock, Namespace, TopologyError, limits};
+use ringfence_client::{
+    BuildError, Builder, Client, MultiLock, Namespace, Preference, TopologyError, limits,
+};
 use ringfence_coordinator::shard::LockMode;
 
 use super::error::{LockError, NOT_ACQUIRED};
@@ -56,8 +58,10 @@ Several keys (--key, up to 64):
 
 Several holders (--mode, --permits and --of):
   --mode shared runs CMD beside others with --mode shared, and never beside one with
-  --mode exclusive; the first to ask is served first. --permits 2 --of 5 runs CMD
-  while it holds 2 of 5 permits. A key is of one kind at a time: a plain lock, a
+  --mode exclusive; the first to ask is served first. With --prefer readers, shared
+  ones go before exclusive ones that wait, with --prefer writers the other way round:
+  all users of KEY say the same, and the others may wait for ever. --permits 2 --of 5
+  runs CMD while it holds 2 of 5 permits. A key is of one kind at a time: a plain lock, a
   lock with modes, or permits (75 while it is held as another kind).
 
 Without CMD:
@@ -94,6 +98,10 @@ pub(crate) struct Args {
     /// Run beside others with --mode shared, or alone; without it, always alone
     #[arg(long, value_enum)]
     mode: Option<Mode>,
+    /// Let shared ones (readers) or exclusive ones (writers) go before others that wait; without it, the first to ask is
+    /// served first
+    #[arg(long, value_enum, value_name = "SIDE", requires = "mode")]
+    prefer: Option<Side>,
     /// Hold this many permits of those that --of says [default: 1]
     #[arg(long, value_name = "K", requires = "of")]
     permits: Option<u32>,
@@ -133,6 +141,13 @@ pub(crate) struct Args {
 enum Mode {
     Shared,
     Exclusive,
+}
+
+/// The side of a read-write lock that goes first.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Side {
+    Readers,
+    Writers,
 }
 
 /// The request, as far as it can be checked without servers.
@@ -236,6 +251,11 @@ impl Asked<'_> {
     /// The locks to acquire.
     pub(super) fn locks(&self, client: &Client) -> MultiLock {
         let locks = client.multi_lock(self.keys()).namespace(self.namespace());
+        let locks = match self.args.prefer {
+            Some(Side::Readers) => locks.prefer(Preference::Readers),
+            Some(Side::Writers) => locks.prefer(Preference::Writers),
+            None => locks,
+        };
         match (self.args.mode, self.args.permits()) {
             (Some(Mode::Shared), _) => locks.read(),
             (Some(Mode::Exclusive), _) => locks.write(),

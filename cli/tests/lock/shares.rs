@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ringfence_test_support::eventually;
+
 use super::{Stage, our_line};
 use crate::binary;
 
@@ -33,6 +35,22 @@ async fn readers_run_together_and_writers_alone() {
     assert_eq!(tried(&stage, "key", &shared), 75);
     assert_eq!(tried(&stage, "key", &exclusive), 75);
     drop(writer);
+}
+
+#[tokio::test]
+async fn a_preferred_side_goes_before_the_other_one() {
+    let stage = Stage::set(1, LEASE).await;
+    let (shared, exclusive) = (["--mode", "shared"], ["--mode", "exclusive"]);
+    let reader = stage.start("key", &shared, &["sh", "-c", "echo ready > read; sleep 60"]);
+    stage.line_of("read").await;
+    let writer = stage.start("key", &exclusive, &["true"]);
+    eventually("the writer waits", async || {
+        tried(&stage, "key", &shared) == 75
+    })
+    .await;
+    let preferred = [&shared[..], &["--prefer", "readers"]].concat();
+    assert_eq!(tried(&stage, "key", &preferred), 0);
+    drop((reader, writer));
 }
 
 #[tokio::test]
@@ -74,6 +92,7 @@ async fn terms_that_make_no_sense_are_refused() {
         &["--permits", "3", "--of", "2"],
         &["--of", "0"],
         &["--mode", "both"],
+        &["--prefer", "readers"],
     ] {
         assert_eq!(tried(&stage, "key", terms), 2, "{terms:?}");
     }

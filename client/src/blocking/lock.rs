@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 };
 
 use super::{Guard, MultiGuard, reactor::Reactor};
-use crate::{Key, MultiLockError};
+use crate::{Key, MultiLockError, Preference};
 
 /// The methods that both kinds of locks have.
 macro_rules! lock {
@@ -127,6 +127,30 @@ impl MultiLock {
     /// Adds `key` of another namespace.
     pub fn with(mut self, namespace: &str, key: impl Into<Key>) -> Self {
         self.lock = self.lock.with(namespace, key);
+        self
+    }
+
+    /// Takes the readers' side of each key: [`MultiLock::read`](crate::MultiLock::read).
+    pub fn read(mut self) -> Self {
+        self.lock = self.lock.read();
+        self
+    }
+
+    /// Takes the writers' side of each key: [`MultiLock::write`](crate::MultiLock::write).
+    pub fn write(mut self) -> Self {
+        self.lock = self.lock.write();
+        self
+    }
+
+    /// Lets one side go before other waiters: [`MultiLock::prefer`](crate::MultiLock::prefer).
+    pub fn prefer(mut self, side: Preference) -> Self {
+        self.lock = self.lock.prefer(side);
+        self
+    }
+
+    /// Takes `count` permits of each key: [`MultiLock::permits`](crate::MultiLock::permits).
+    pub fn permits(mut self, count: u32, capacity: u32) -> Self {
+        self.lock = self.lock.permits(count, capacity);
         self
     }
 }

@@ -13,7 +13,7 @@ use std::{iter, time::Duration};
 
 use futures_util::future::{join_all, select_all};
 use ringfence_coordinator::{
-    engine::{AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
+    engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
     name::{Label, LockKey, NameError, Namespace},
     shard::LockMode,
 };
@@ -23,7 +23,7 @@ pub use error::MultiLockError;
 pub use guard::MultiGuard;
 use set::KeySet;
 
-use crate::{Client, Key, terms::Terms};
+use crate::{Client, Key, Preference, terms::Terms};
 
 /// A set of locks, and the terms on which they are wanted. Made by [`Client::multi_lock`].
 #[derive(Clone, Debug)]
@@ -33,6 +33,7 @@ pub struct MultiLock {
     /// With the namespace, unless it is that of the set.
     keys: Vec<(Option<Result<Namespace, NameError>>, Key)>,
     mode: LockMode,
+    prefers: Option<Preference>,
     terms: Terms,
 }
 
@@ -61,6 +62,7 @@ impl Client {
             engine: self.engine.clone(),
             keys: keys.into_iter().map(|key| (None, key.into())).collect(),
             mode: LockMode::Exclusive,
+            prefers: None,
             terms: Terms::default(),
         }
     }
@@ -89,6 +91,13 @@ impl MultiLock {
     /// Takes the writers' side of each key, as a [read-write lock](crate::RwLock).
     pub fn write(mut self) -> Self {
         self.mode = LockMode::Write;
+        self
+    }
+
+    /// Lets readers, or writers, go before waiters that are not preferred, as [`RwLock::prefer`](crate::RwLock::prefer)
+    /// does, at each key. Without effect on locks that are no read-write locks.
+    pub fn prefer(mut self, side: Preference) -> Self {
+        self.prefers = Some(side);
         self
     }
 
@@ -237,7 +246,10 @@ impl MultiLock {
         (key, namespace): &(LockKey, Namespace),
         wait: Wait,
     ) -> Result<Guard, AcquireError> {
-        let ask = self.terms.acquire(namespace, key.key(), wait);
+        let ask = Acquire {
+            preferred: self.prefers.is_some_and(|side| side.is_for(self.mode)),
+            ..self.terms.acquire(namespace, key.key(), wait)
+        };
         self.engine.acquire_share(ask, self.mode).await
     }
 
