@@ -95,7 +95,7 @@ impl<'h> Grants<'h> {
     }
 
     /// Notes a renewal of each grant that it counts for: of readers that have a nonce together, all that have not given
-    /// it back; otherwise, or if there is none, the last one made.
+    /// it back, or, if there is none, the last one that did; otherwise the last one made.
     fn renewed(&mut self, renewal: &'h Event) {
         let key = renewal.deed.key.as_deref().unwrap_or_default();
         let nonce = renewal.deed.nonce.as_deref().unwrap_or_default();
@@ -108,7 +108,12 @@ impl<'h> Grants<'h> {
                 }
             }
         }
-        if !counted && let Some(grant) = self.current(renewal) {
+        let counts = match (counted, shares::has(key)) {
+            (true, _) => None,
+            (false, true) => self.last_released(nonce, renewal.t_ns),
+            (false, false) => self.current(renewal),
+        };
+        if let Some(grant) = counts {
             grant.renewals.push(renewal);
         }
     }
@@ -135,6 +140,14 @@ impl<'h> Grants<'h> {
         let of_key = found.and_then(|(key, _)| self.of_key.get_mut(key));
         let of_key = of_key.into_iter().flatten();
         of_key.filter(move |grant| grant.nonce == nonce)
+    }
+
+    /// The grant of `nonce`, made by then, that was given back last.
+    fn last_released(&mut self, nonce: &str, t_ns: u64) -> Option<&mut Grant<'h>> {
+        let made = self
+            .of_nonce_mut(nonce)
+            .filter(|grant| grant.judged_ns() <= t_ns);
+        made.max_by_key(|grant| grant.release.map(|(begun, _)| begun.t_ns))
     }
 
     /// The grant that a renewal counts for: the last one made of its nonce by then.
