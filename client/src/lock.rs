@@ -24,6 +24,7 @@ pub struct Lock {
     mode: LockMode,
     preferred: bool,
     hold_for: Option<Duration>,
+    tokens: u32,
     terms: Terms,
 }
 
@@ -36,6 +37,7 @@ impl Lock {
             mode,
             preferred: false,
             hold_for: None,
+            tokens: 1,
             terms: Terms::default(),
         }
     }
@@ -63,6 +65,13 @@ impl Lock {
     /// after.
     pub fn hold_for(mut self, length: Duration) -> Self {
         self.hold_for = Some(length);
+        self
+    }
+
+    /// Sets aside `count` fencing tokens, at most 8,192, for a holder outside of this process that hands the lock on among its
+    /// own tasks: for [`Guard::detach`], with [`handoff`](crate::Builder::handoff) off. Default: 1.
+    pub fn tokens(mut self, count: u32) -> Self {
+        self.tokens = count;
         self
     }
 
@@ -180,6 +189,7 @@ impl Lock {
         let ask = Acquire {
             hold_for: self.hold_for,
             preferred: self.preferred,
+            tokens: self.tokens,
             ..self.terms.acquire(namespace, self.key.as_bytes(), wait)
         };
         self.engine.acquire_share(ask, self.mode).await

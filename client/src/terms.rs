@@ -42,6 +42,7 @@ impl Terms {
             hold_for: None,
             wait,
             preferred: false,
+            tokens: 1,
             owner: self.owner.as_ref(),
             label: self.label.clone(),
             observer: self.observer.as_ref(),

@@ -77,6 +77,10 @@ pub const LINE_MAX: usize = 16_384;
 /// Most tokens set aside at once for hand-off within a process.
 pub const TOKENS_MAX: u32 = 8_192;
 
+/// Most tokens set aside at once for a caller of the service, which hands a lock on among its own tasks. A shard has 2^35
+/// between two epochs: at 20,000 grants per second they last for hours.
+pub const SESSION_TOKENS_MAX: u32 = 128;
+
 /// Once another process waits, a process hands a lock on among its own tasks this many times at most.
 pub const HANDOFF_MAX: u32 = 64;
 

@@ -9,6 +9,7 @@ mod client;
 mod counters;
 mod dashboard;
 mod handles;
+mod handoff;
 mod limits;
 mod locks;
 mod monitor;

@@ -89,8 +89,14 @@ impl Session {
         Ok(self.unread.pop_front())
     }
 
+    /// The next answer, apart from notices that others wait.
     async fn told(&mut self) -> (u64, Told) {
-        self.next().await.unwrap().expect("the session goes on")
+        loop {
+            match self.next().await.unwrap().expect("the session goes on") {
+                (_, Told::Contended(_)) => {}
+                told => return told,
+            }
+        }
     }
 
     /// The grant to an ask, after any number of reasons to wait.
@@ -182,11 +188,9 @@ async fn a_wait_then_a_grant_then_a_loss() {
     two.ask(7, acquire("key", None)).await;
     two.waits(7).await;
     two.pinged(8).await;
-    sleep(Duration::from_millis(500)).await;
-    // The renewal tells that another caller waits.
-    one.ask(2, Kind::Ping(PingAsk {})).await;
-    assert!(matches!(one.told().await, (1, Told::Contended(_))));
-    assert!(matches!(one.told().await, (2, Told::Pong(_))));
+    // Without a renewal.
+    let told = one.next().await.unwrap();
+    assert!(matches!(told, Some((1, Told::Contended(_)))), "{told:?}");
     assert_eq!(one.released(3, 1).await, HELD);
     let second = two.granted(7).await;
     assert!(second.token > first.token);
@@ -196,6 +200,34 @@ async fn a_wait_then_a_grant_then_a_loss() {
     assert_eq!(one.released(4, 1).await, LOST);
     let pong = one.pinged(5).await;
     assert!(pong.valid_for.is_none() && pong.behind.is_empty());
+}
+
+#[tokio::test]
+async fn a_grant_has_the_tokens_that_were_asked_for_and_has_them_at_every_coordinator() {
+    let scene = Scene::set_with(shared).await;
+    let another = scene.another(shared).await;
+    let mut one = Session::with_ttl(&scene, 5 * TTL_MS).await;
+    let mut two = Session::with_ttl(&another, 5 * TTL_MS).await;
+    let with = |tokens| {
+        let key = "key".into();
+        Kind::Acquire(AcquireAsk {
+            key,
+            tokens,
+            ..AcquireAsk::default()
+        })
+    };
+    one.ask(1, with(3)).await;
+    let first = one.granted(1).await;
+    assert_eq!(first.tokens, 3);
+    two.ask(1, resume(&first.handle)).await;
+    let resumed = two.granted(1).await;
+    assert_eq!((resumed.token, resumed.tokens), (first.token, 3));
+    assert_eq!(two.released(2, 1).await, HELD);
+    let next = two.acquired(3, "key").await;
+    assert!(next.token >= first.token + 3 && next.tokens == 1);
+    two.ask(4, with(129)).await;
+    let refused = two.refused(4).await.invalid_input.unwrap();
+    assert_eq!((&*refused.field, &*refused.value), ("tokens", "129"));
 }
 
 #[tokio::test]

@@ -106,8 +106,6 @@ pub(crate) async fn build(
     let within = builder.connect_within.unwrap_or(CONNECT_WITHIN);
     let within = within.max(ATTEMPT_WITHIN);
     let longest = reach.longest_lease(within).await.map_err(refused)?;
-    // A coordinator gives one token per grant: there is nothing to hand on.
-    builder.sharing.handoff.max = 0;
     builder.constants.max_lease_ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
     let client = embedded::build(&builder, 1, random, Some(reach.clone())).await?;
     Ok(Client {

@@ -20,6 +20,7 @@ pub(super) fn ask(ask: &Ask) -> v1::Ask {
             id,
             key,
             mode,
+            tokens,
             preferred,
             hold_for,
             queues,
@@ -39,6 +40,7 @@ pub(super) fn ask(ask: &Ask) -> v1::Ask {
                 permits,
                 capacity,
                 preferred: *preferred,
+                tokens: *tokens,
             };
             (id, ask::Kind::Acquire(acquire))
         }
@@ -72,6 +74,7 @@ fn one(id: u64, kind: Kind) -> Option<Told> {
             id,
             handle: grant.handle,
             token: Token::from_number(grant.token),
+            tokens: grant.tokens,
             valid_for: length(grant.valid_for),
             counted_from: grant.counted_from,
         },

@@ -9,7 +9,7 @@ use super::{
     local::{Joined, Terms},
 };
 use crate::{
-    limits::LEASE_MIN,
+    limits::{LEASE_MIN, TOKENS_MAX},
     metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
     shard::{LockKind, LockMode, ShardError},
@@ -38,6 +38,9 @@ pub struct Acquire<'a> {
     /// Ends the hold this long after the request for the grant; otherwise it is renewed until it is
     /// released.
     pub hold_for: Option<Duration>,
+    /// How many fencing tokens to set aside for a holder outside of this process that hands the lock on among its own tasks:
+    /// 1 to [`TOKENS_MAX`]. Of use with [`Guard::detach`], in an engine that hands nothing on itself.
+    pub tokens: u32,
     /// How long to wait.
     pub wait: Wait,
     /// Goes before waiters that are not preferred: the side of a read-write lock that its users prefer. The preferred
@@ -115,6 +118,7 @@ impl Engine {
             preferred: ask.preferred && mode.kind() == LockKind::ReadWrite,
             share: 0,
             lease,
+            tokens: ask.tokens.clamp(1, TOKENS_MAX),
             hold_for: ask.hold_for,
         };
         let once = ask.wait == Wait::No;

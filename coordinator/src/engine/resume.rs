@@ -149,10 +149,12 @@ impl Engine {
             // It is in no queue.
             share: self.0.queues.place_for(lease.mode),
             lease: lease.lease,
+            tokens: lease.tokens,
             hold_for: lease.hold_for,
         };
         let view = &self.0.around.view;
-        let state = LeaseState::new(lease.key.clone(), lease.nonce, terms, 1, view);
+        let state = LeaseState::new(lease.key.clone(), lease.nonce, terms, lease.tokens, view);
+        state.set_tokens_granted(lease.tokens);
         let receiver = requests.local.clone();
         // It requests nothing that depends on the declaration.
         let declaration = Declaration::NONE;
@@ -176,7 +178,7 @@ async fn confirm(
         nonce: lease.nonce,
         label: lease.terms.label.clone(),
         token,
-        tokens: 1,
+        tokens: lease.tokens,
         lease: lease.lease_to_ask(),
         install: false,
     };

@@ -77,6 +77,7 @@ impl SubLocks {
             hold_for: None,
             wait,
             preferred: false,
+            tokens: 1,
             owner: None,
             label: self.terms.label.clone(),
             observer,

@@ -197,6 +197,7 @@ pub(crate) async fn acquire(engine: &Engine, key: &str) -> Guard {
         hold_for: None,
         wait: Wait::Forever,
         preferred: false,
+        tokens: 1,
         owner: None,
         label: None,
         observer: None,

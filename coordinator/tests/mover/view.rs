@@ -111,6 +111,7 @@ impl Process {
             hold_for: None,
             wait: Wait::No,
             preferred: false,
+            tokens: 1,
             owner: None,
             label: None,
             observer: None,

@@ -147,6 +147,7 @@ async fn an_owner_that_acquired_twice_releases_twice() {
         hold_for: None,
         wait: Wait::No,
         preferred: false,
+        tokens: 1,
         owner: Some(&owner),
         label: None,
         observer: None,

@@ -177,6 +177,7 @@ impl Process {
             hold_for: None,
             wait,
             preferred: false,
+            tokens: 1,
             owner: None,
             label: None,
             observer: None,

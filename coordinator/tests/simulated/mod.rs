@@ -194,6 +194,7 @@ fn ask(key: &str, wait: Wait) -> Acquire<'_> {
         hold_for: None,
         wait,
         preferred: false,
+        tokens: 1,
         owner: None,
         label: None,
         observer: None,

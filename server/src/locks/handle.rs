@@ -54,6 +54,8 @@ struct Content {
     permits: u32,
     #[prost(uint32, tag = "11")]
     capacity: u32,
+    #[prost(uint32, tag = "12")]
+    tokens: u32,
 }
 
 impl Handles {
@@ -90,6 +92,7 @@ impl Handles {
             mode: mode.into(),
             permits,
             capacity,
+            tokens: lease.tokens,
         };
         let content = content.encode_to_vec();
         let mac = self.mac(caller, &content).finalize().into_bytes();
@@ -142,6 +145,7 @@ fn lease(content: &Content, client: &Client) -> Option<LeaseRef> {
             sequence: content.sequence,
         },
         token: Token::from_number(content.token),
+        tokens: content.tokens.max(1),
         mode: match content.mode() {
             v1::LockMode::Read => LockMode::Read,
             v1::LockMode::Write => LockMode::Write,

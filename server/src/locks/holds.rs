@@ -31,11 +31,18 @@ pub(crate) struct Holds {
 
 #[derive(Default)]
 struct Table {
-    held: HashMap<Nonce, Arc<DetachedLease>>,
-    /// A time at which to look at each: its end, unless it was renewed since.
+    held: HashMap<Nonce, Kept>,
+    /// The times at which to look at them.
     looks: BTreeSet<(Instant, Nonce)>,
     /// The time until which the task sleeps; none: until it is notified.
     asleep_until: Option<Instant>,
+}
+
+/// A lock.
+struct Kept {
+    lease: Arc<DetachedLease>,
+    /// When to look at it: its end, unless it was renewed since.
+    look: Instant,
 }
 
 impl Holds {
@@ -52,24 +59,37 @@ impl Holds {
 
     /// Keeps `lease` until its end. If two calls took up the same lock, the first one's stays.
     pub(crate) fn add(&self, lease: DetachedLease) -> Arc<DetachedLease> {
-        let (nonce, ends) = (lease.nonce(), lease.deadline());
+        let (nonce, look) = (lease.nonce(), lease.deadline());
         let mut table = self.table.lock();
-        let kept = match table.held.entry(nonce) {
-            Entry::Occupied(kept) if kept.get().is_held() => kept.get().clone(),
-            Entry::Occupied(mut ended) => {
-                let lease = Arc::new(lease);
-                ended.insert(lease.clone());
-                lease
-            }
-            Entry::Vacant(place) => place.insert(Arc::new(lease)).clone(),
+        let Table {
+            held,
+            looks,
+            asleep_until,
+        } = &mut *table;
+        let lease = Arc::new(lease);
+        let kept = Kept {
+            lease: lease.clone(),
+            look,
         };
-        table.looks.insert((ends, nonce));
-        let wake = table.asleep_until.is_none_or(|until| ends < until);
+        match held.entry(nonce) {
+            Entry::Occupied(first) if first.get().lease.is_held() => {
+                return first.get().lease.clone();
+            }
+            Entry::Occupied(mut ended) => {
+                looks.remove(&(ended.get().look, nonce));
+                ended.insert(kept);
+            }
+            Entry::Vacant(place) => {
+                place.insert(kept);
+            }
+        }
+        looks.insert((look, nonce));
+        let wake = asleep_until.is_none_or(|until| look < until);
         drop(table);
         if wake {
             self.earlier.notify_one();
         }
-        kept
+        lease
     }
 
     /// Makes a writer a reader at its shard. Returns the lock.
@@ -121,18 +141,22 @@ impl Holds {
     }
 
     fn get(&self, nonce: Nonce) -> Option<Arc<DetachedLease>> {
-        self.table.lock().held.get(&nonce).cloned()
+        let table = self.table.lock();
+        table.held.get(&nonce).map(|kept| kept.lease.clone())
     }
 
     fn remove(&self, nonce: Nonce) -> Option<Arc<DetachedLease>> {
         let mut table = self.table.lock();
-        let held = table.held.remove(&nonce);
+        let kept = table.held.remove(&nonce);
+        if let Some(Kept { look, .. }) = &kept {
+            table.looks.remove(&(*look, nonce));
+        }
         let is_empty = table.held.is_empty();
         drop(table);
         if is_empty {
             self.empty.notify_waiters();
         }
-        held
+        kept.map(|kept| kept.lease)
     }
 
     /// Drops locks whose leases have ended, for ever.
@@ -162,12 +186,13 @@ impl Holds {
             && at <= now
         {
             table.looks.pop_first();
-            match table.held.get(&nonce) {
-                Some(held) if held.is_held() => {
-                    let ends = held.deadline();
-                    table.looks.insert((ends, nonce));
+            let Table { held, looks, .. } = &mut *table;
+            match held.get_mut(&nonce) {
+                Some(kept) if kept.lease.is_held() => {
+                    kept.look = kept.lease.deadline();
+                    looks.insert((kept.look, nonce));
                 }
-                Some(_) => ended.extend(table.held.remove(&nonce)),
+                Some(_) => ended.extend(held.remove(&nonce)),
                 None => {}
             }
         }

@@ -88,7 +88,7 @@ impl LockService for Locks {
         let ask = request.into_inner();
         let lease = self.lease(&ask)?;
         // If the call is dropped until here, the lock is released; from here on nothing is awaited.
-        let guard = grant(&self.client, &self.stop, &ask, lease, deadline, None).await?;
+        let guard = grant(&self.client, &self.stop, &ask, 1, lease, deadline, None).await?;
         let held = self.holds.add(guard.detach());
         Ok(Response::new(AcquireResponse {
             handle: self.handles.seal(&held.reference(), caller.name()),
@@ -190,6 +190,7 @@ pub(crate) async fn grant(
     client: &Client,
     stop: &CancellationToken,
     ask: &AcquireRequest,
+    tokens: u32,
     lease: Duration,
     deadline: Deadline,
     observe: Option<Observe>,
@@ -198,6 +199,7 @@ pub(crate) async fn grant(
     traces::shard(client, namespace(&ask.namespace), &ask.key);
     let mut lock = share(client, ask)?
         .namespace(namespace(&ask.namespace))
+        .tokens(tokens)
         .lease(lease);
     if let Some(hold_for) = length("hold_for", ask.hold_for)? {
         lock = lock.hold_for(hold_for);
@@ -307,6 +309,7 @@ mod tests {
             &client,
             &stop,
             &ledger,
+            1,
             lease,
             Deadline::of(&Request::new(())),
             None,
@@ -318,6 +321,7 @@ mod tests {
             &client,
             &stop,
             &default,
+            1,
             lease,
             Deadline::of(&Request::new(())),
             None,

@@ -9,7 +9,7 @@ use ringfence_api::{
         ResumeAsk, SessionOpened, SessionRequest, SessionTerms, answer, ask,
     },
 };
-use ringfence_client::LeaseRef;
+use ringfence_client::{LeaseRef, limits::SESSION_TOKENS_MAX};
 
 use super::{
     session::{Entry, Session, Terms},
@@ -102,7 +102,12 @@ impl Session {
             permits,
             capacity,
             preferred,
+            tokens,
         } = ask;
+        if tokens > SESSION_TOKENS_MAX {
+            let limit = format!("at most {SESSION_TOKENS_MAX}");
+            return Err(Error::invalid("tokens", tokens, limit));
+        }
         let ask = AcquireRequest {
             namespace,
             key,
@@ -116,7 +121,7 @@ impl Session {
             preferred,
         };
         let (shared, reasons) = (self.shared.clone(), self.reasons.clone());
-        let (acquisition, abort) = work::acquire(shared, id, ask, ttl, reasons);
+        let (acquisition, abort) = work::acquire(shared, id, (ask, tokens.max(1)), ttl, reasons);
         self.work.push(acquisition);
         self.waits += 1;
         self.entries.insert(id, Entry::Waits { abort, told: None });

@@ -176,6 +176,10 @@ impl Session {
                 self.tell(id, Kind::Downgrade(DowngradeNotice { handle }));
             }
             Event::Downgraded(id, Err(error)) => self.refuse(id, &error),
+            Event::Contended(id, lease) => {
+                self.contended(id, &lease);
+                self.work.push(work::watch(id, lease));
+            }
             Event::Ended(id) => self.ended(id),
             Event::Renewed => self.renewed(),
         }
@@ -191,14 +195,24 @@ impl Session {
             token: lease.token().get(),
             valid_for: Some(to_length(valid_for(&lease))),
             counted_from: self.latest,
+            tokens: lease.tokens(),
         };
-        self.work.push(work::watch(id, lease));
+        self.work.push(work::watch_others(id, lease));
         self.tell(id, Kind::Grant(grant));
     }
 
     fn handle(&self, lease: &DetachedLease) -> Vec<u8> {
         let caller = self.caller.name();
         self.shared.handles.seal(&lease.reference(), caller)
+    }
+
+    /// Tells that another caller waits for the lock of ask `id`, unless that is known, or another lock.
+    fn contended(&mut self, id: u64, lease: &Arc<DetachedLease>) {
+        let is_its =
+            matches!(self.entries.get(&id), Some(Entry::Held(held)) if Arc::ptr_eq(held, lease));
+        if is_its && lease.is_contended() && self.contended.insert(id) {
+            self.tell(id, Kind::Contended(ContendedNotice {}));
+        }
     }
 
     /// The lock of ask `id` has ended, unless the id has another lock by now.
@@ -234,9 +248,7 @@ impl Session {
                     valid_for: Some(to_length(left)),
                 });
             }
-            if lease.is_contended() && self.contended.insert(id) {
-                self.tell(id, Kind::Contended(ContendedNotice {}));
-            }
+            self.contended(id, &lease);
         }
         pong.valid_for = least.map(to_length);
         for id in std::mem::take(&mut self.pings) {

@@ -22,6 +22,8 @@ pub(super) enum Event {
     Released(u64, Result<ReleaseAnswer, Error>),
     /// The ask for a downgrade is answered.
     Downgraded(u64, Result<Arc<DetachedLease>, Error>),
+    /// Another caller waits for the lock of an ask, or the lock has ended.
+    Contended(u64, Arc<DetachedLease>),
     /// The lock of an ask has ended.
     Ended(u64),
     /// All shards have answered renewals, or it took too long.
@@ -47,7 +49,7 @@ impl Reasons {
 pub(super) fn acquire(
     shared: Arc<Shared>,
     id: u64,
-    ask: AcquireRequest,
+    (ask, tokens): (AcquireRequest, u32),
     ttl: Duration,
     reasons: Arc<Reasons>,
 ) -> (Work, AbortHandle) {
@@ -61,7 +63,7 @@ pub(super) fn acquire(
         } = &*shared;
         let observe = Some(Box::new(observe) as Box<_>);
         let deadline = Deadline::default();
-        let guard = grant(client, stopping, &ask, ttl, deadline, observe).await?;
+        let guard = grant(client, stopping, &ask, tokens, ttl, deadline, observe).await?;
         Ok(shared.holds.add(guard.detach()))
     };
     unless_taken_back(id, granted.boxed())
@@ -95,6 +97,15 @@ pub(super) fn release(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
 pub(super) fn downgrade(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
     let downgraded = async move { Event::Downgraded(id, shared.holds.downgrade(&lease).await) };
     downgraded.boxed()
+}
+
+/// Waits until another caller waits for a lock.
+pub(super) fn watch_others(id: u64, lease: Arc<DetachedLease>) -> Work {
+    async move {
+        lease.contended().await;
+        Event::Contended(id, lease)
+    }
+    .boxed()
 }
 
 /// Waits for the end of a lock.

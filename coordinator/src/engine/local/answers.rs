@@ -48,8 +48,12 @@ impl Receiver for LocalQueues {
         } = answer;
         let judged = self.change(lease, |queue, now| {
             if queue.is_asking(lease.nonce) {
+                lease.set_tokens_granted(tokens.left());
                 if !lease.granted(tokens.first(), sent, now, claim) {
                     return Judged::TooLate;
+                }
+                if contended {
+                    lease.contend();
                 }
                 queue.granted(tokens, contended, now);
                 return Judged::Held;
@@ -169,10 +173,15 @@ impl LocalQueues {
                     self.change(At { key: &key, share }, |queue, now| {
                         // It may overtake the answer that gives this process the record.
                         let lease = queue.held().or(queue.asking());
-                        if lease.is_some_and(|lease| lease.has(nonce)) {
+                        if let Some(lease) = lease.filter(|lease| lease.has(nonce)) {
+                            lease.state().contend();
                             queue.contended(now);
                         }
                     });
+                }
+                let detached = self.table(&key).lock().detached.get(&nonce).cloned();
+                if let Some(lease) = detached.and_then(|lease| lease.upgrade()) {
+                    lease.state().contend();
                 }
             }
         }

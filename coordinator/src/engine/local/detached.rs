@@ -1,6 +1,10 @@
 //! A held lock whose holder is outside of this process, such as a caller of the service.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use super::{
     super::{LockLost, ReleaseAnswer},
@@ -42,6 +46,8 @@ pub struct LeaseRef {
     pub nonce: Nonce,
     /// The fencing token.
     pub token: Token,
+    /// How many tokens are the holder's, from `token` on.
+    pub tokens: u32,
     /// Which share of the key it takes.
     pub mode: LockMode,
     /// The holder's name shown to others.
@@ -60,6 +66,10 @@ impl DetachedLease {
         holding: Option<Holding>,
     ) -> Self {
         lease.state().detach();
+        let (key, nonce) = (&lease.state().key, lease.state().nonce);
+        let mut table = queues.table(key).lock();
+        table.detached.insert(nonce, Arc::downgrade(&lease));
+        drop(table);
         Self {
             lease,
             token,
@@ -76,6 +86,7 @@ impl DetachedLease {
             key: state.key.clone(),
             nonce: state.nonce,
             token: self.token,
+            tokens: self.tokens(),
             mode: state.mode(),
             label: state.terms.label.clone(),
             lease: state.terms.lease,
@@ -91,6 +102,12 @@ impl DetachedLease {
     /// The fencing token.
     pub fn token(&self) -> Token {
         self.token
+    }
+
+    /// How many fencing tokens are the holder's: [`token`](Self::token) and those that follow it. It may hand the lock on among
+    /// its own tasks, and give each the next one.
+    pub fn tokens(&self) -> u32 {
+        self.lease.state().tokens_granted()
     }
 
     /// The time until which the lock is certainly held, on the engine's
@@ -112,7 +129,7 @@ impl DetachedLease {
         self.lease.state().is_held(self.queues.now())
     }
 
-    /// Whether another process waited for the lock at one of its renewals.
+    /// Whether another process has waited for the lock.
     pub fn is_contended(&self) -> bool {
         self.lease.state().is_contended()
     }
@@ -178,12 +195,25 @@ impl DetachedLease {
     ///
     /// Dropping the future has no effect.
     pub async fn lost(&self) {
+        self.until(|| !self.is_held()).await;
+    }
+
+    /// Waits until another process waits for the lock, or until it is not certainly held any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn contended(&self) {
+        self.until(|| self.is_contended() || !self.is_held()).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
         let state = self.lease.state();
         loop {
             let changed = state.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if !self.is_held() {
+            if is_so() {
                 return;
             }
             tokio::select! {
@@ -235,6 +265,15 @@ impl Guard {
 impl Drop for DetachedLease {
     fn drop(&mut self) {
         self.end_holding();
+        let state = self.lease.state();
+        let mut table = self.queues.table(&state.key).lock();
+        // Another value may stand for the same lock.
+        let of =
+            |lease: &Weak<dyn Lease>| std::ptr::addr_eq(lease.as_ptr(), Arc::as_ptr(&self.lease));
+        if table.detached.get(&state.nonce).is_some_and(of) {
+            table.detached.remove(&state.nonce);
+        }
+        drop(table);
         self.lease.clone().leave();
     }
 }

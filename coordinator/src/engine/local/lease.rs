@@ -4,7 +4,7 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicBool, AtomicU8, AtomicU64,
+            AtomicBool, AtomicU8, AtomicU32, AtomicU64,
             Ordering::{AcqRel, Acquire, Relaxed, Release},
         },
     },
@@ -65,8 +65,9 @@ pub(crate) struct LeaseState {
     pub(crate) tokens: u32,
     /// None for a lock as its holders see it.
     pub(crate) replica: Option<Replica>,
-    /// The first of its tokens.
+    /// The first of its tokens, and their number.
     token: AtomicU64,
+    granted: AtomicU32,
     deadline: AtomicU64,
     /// The time when the request left that the deadline counts from.
     sent: AtomicU64,
@@ -118,6 +119,7 @@ impl LeaseState {
             tokens,
             replica: None,
             token: AtomicU64::new(0),
+            granted: AtomicU32::new(1),
             deadline: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             ends: AtomicU64::new(u64::MAX),
@@ -281,7 +283,19 @@ impl LeaseState {
 
     /// Another process waits for it.
     pub(crate) fn contend(&self) {
-        self.contended.store(true, Relaxed);
+        if !self.contended.swap(true, Relaxed) {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// How many tokens came with its grant, from the first one on.
+    pub(crate) fn tokens_granted(&self) -> u32 {
+        self.granted.load(Relaxed)
+    }
+
+    /// So many tokens came with its grant.
+    pub(crate) fn set_tokens_granted(&self, tokens: u32) {
+        self.granted.store(tokens, Relaxed);
     }
 
     /// Whether another process has waited for it.

@@ -411,10 +411,10 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         })
     }
 
-    /// How many tokens to request on `terms`: one, if no other waiter could be handed another.
+    /// How many tokens to request on `terms`: those of one holder, if no other waiter could be handed another.
     fn tokens_for(&self, terms: &Terms, policy: Policy) -> u32 {
         if policy.handoff.max == 0 || terms.hold_for.is_some() {
-            return 1;
+            return terms.tokens;
         }
         if self.waiters.len() > 1 || policy.lingers || terms.is_shared() {
             self.tokens.max(TOKENS_FIRST)

@@ -1,6 +1,6 @@
 //! The local queues of some keys.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
 
@@ -18,6 +18,8 @@ pub(super) struct Table {
     pub(super) readers: HashMap<LockKey, u64>,
     /// The queue to which writers of a key come, as long as it is not empty.
     pub(super) writers: HashMap<LockKey, u64>,
+    /// Locks whose holders are outside of this process: they learn that others wait.
+    pub(super) detached: HashMap<Nonce, Weak<dyn Lease>>,
 }
 
 /// A local queue: that of a key, or of a share of it.

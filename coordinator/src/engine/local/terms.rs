@@ -22,6 +22,8 @@ pub(crate) struct Terms {
     pub(crate) share: u64,
     /// The lease.
     pub(crate) lease: Duration,
+    /// How many tokens its holder gets: more than one if that hands the lock on outside of this process.
+    pub(crate) tokens: u32,
     /// The length of a fixed hold, which needs its own record with its own end.
     pub(crate) hold_for: Option<Duration>,
 }

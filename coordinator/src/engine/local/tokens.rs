@@ -23,6 +23,11 @@ impl Tokens {
         self.next
     }
 
+    /// How many remain.
+    pub(crate) fn left(&self) -> u32 {
+        self.left
+    }
+
     /// The next one.
     pub(crate) fn take(&mut self) -> Option<Token> {
         self.left = self.left.checked_sub(1)?;

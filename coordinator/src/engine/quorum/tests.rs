@@ -238,6 +238,7 @@ fn a_late_confirmation_revives_no_lease() {
         mode: LockMode::Exclusive,
         preferred: false,
         share: 0,
+        tokens: 1,
         lease: Duration::from_secs(1),
         hold_for: None,
     };

@@ -12,7 +12,7 @@ use super::{
     session::Session,
     table::{About, Entry, Release, Stage, Todo},
 };
-use crate::{clock::Instant, ids::Token};
+use crate::clock::Instant;
 
 /// What was refused is asked for again after about this long.
 const RETRY: Duration = Duration::from_millis(200);
@@ -24,9 +24,15 @@ impl Session {
                 id,
                 handle,
                 token,
+                tokens,
                 valid_for,
                 counted_from,
-            } => self.granted(id, handle, token, (counted_from, valid_for)),
+            } => self.granted(
+                id,
+                handle,
+                Tokens::new(token, tokens),
+                (counted_from, valid_for),
+            ),
             Told::Waits { id, because } => {
                 if let Some(lease) = self.lease(id) {
                     self.waits(&lease, &because);
@@ -63,7 +69,7 @@ impl Session {
         &self,
         id: u64,
         handle: Vec<u8>,
-        token: Token,
+        tokens: Tokens,
         (counted_from, valid_for): (u64, Duration),
     ) {
         let mut table = self.table.lock();
@@ -83,7 +89,7 @@ impl Session {
                     is_downgraded: false,
                 };
                 drop(table);
-                self.deliver(id, &lease, token, (sent, valid_for));
+                self.deliver(id, &lease, tokens, (sent, valid_for));
             }
             Stage::Held {
                 handle: its,
@@ -104,11 +110,11 @@ impl Session {
         &self,
         id: u64,
         lease: &Arc<RemoteLease>,
-        token: Token,
+        tokens: Tokens,
         (sent, valid_for): (Instant, Duration),
     ) {
         let answer = Answer {
-            tokens: Tokens::new(token, 1),
+            tokens,
             contended: false,
             sent,
             // It counts from an ask that may be older than the grant.

@@ -65,6 +65,8 @@ pub enum Ask {
         key: LockKey,
         /// Which share of it.
         mode: LockMode,
+        /// How many tokens to set aside: a process that hands the lock on among its own tasks gives each the next one.
+        tokens: u32,
         /// Goes before waiters that are not preferred.
         preferred: bool,
         /// The length of a fixed hold.
@@ -111,6 +113,8 @@ pub enum Told {
         handle: Vec<u8>,
         /// The fencing token.
         token: Token,
+        /// How many tokens there are, from `token` on.
+        tokens: u32,
         /// The rest of the lease, counted from the send of the ask `counted_from`.
         valid_for: Duration,
         /// The latest ask that the coordinator had received.

@@ -38,6 +38,7 @@ use super::{
     ring::Requests,
 };
 use crate::{
+    limits::SESSION_TOKENS_MAX,
     name::{Label, LockKey},
     sync::Mutex,
 };
@@ -115,12 +116,11 @@ impl Remote {
 pub(crate) struct Service(pub(crate) Arc<Remote>);
 
 impl Authority for Service {
-    /// A coordinator sets aside one token per grant: `tokens` is not used, and each task asks it anew.
     fn begin(
         &self,
         key: &LockKey,
         terms: Terms,
-        _tokens: u32,
+        tokens: u32,
         queues: bool,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
         let Self(remote) = self;
@@ -130,7 +130,9 @@ impl Authority for Service {
             .session(&terms)
             .inspect_err(|_| requests.remove_one())?;
         let nonce = requests.next_nonce();
-        let state = LeaseState::new(key.clone(), nonce, terms, 1, &requests.around.view);
+        // More are refused: a caller may not use up the tokens of a shard.
+        let tokens = tokens.min(SESSION_TOKENS_MAX);
+        let state = LeaseState::new(key.clone(), nonce, terms, tokens, &requests.around.view);
         Ok(Arc::new(RemoteLease::new(state, session, queues)))
     }
 

@@ -191,6 +191,7 @@ impl Table {
             id,
             key: state.key.clone(),
             mode: state.terms.mode,
+            tokens: state.tokens,
             preferred: state.terms.preferred,
             hold_for: state.terms.hold_for,
             queues,

@@ -94,6 +94,7 @@ pub(super) fn terms(number: u8) -> Terms {
         mode: LockMode::Exclusive,
         preferred: false,
         share: 0,
+        tokens: 1,
         lease: LEASE,
         hold_for: (number % 2 == 1).then_some(LEASE / 2),
     }
