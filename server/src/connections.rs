@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures_util::{Stream, stream};
@@ -12,11 +13,15 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Sleep, sleep},
 };
 use tonic::transport::server::Connected;
 
 /// Calls at a time on a connection beyond its places: renewals and releases, which need no place.
 pub(crate) const STREAMS_KEPT: u32 = 64;
+
+/// A connection that sends nothing within this time is closed: it would keep its place from others.
+const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(5);
 
 /// The places for calls on one connection.
 #[derive(Clone, Debug)]
@@ -25,6 +30,8 @@ pub(crate) struct Places(pub(crate) Arc<Semaphore>);
 /// A connection, which counts until it is dropped.
 pub(crate) struct Connection {
     stream: TcpStream,
+    /// Until the first byte: when it is closed.
+    silent_until: Option<Pin<Box<Sleep>>>,
     places: Places,
     _counted: OwnedSemaphorePermit,
 }
@@ -42,6 +49,7 @@ pub(crate) fn accept(
             stream.set_nodelay(true)?;
             Ok(Connection {
                 stream,
+                silent_until: Some(Box::pin(sleep(FIRST_BYTE_WITHIN))),
                 places: Places(Arc::new(Semaphore::new(streams as usize))),
                 _counted: counted,
             })
@@ -64,7 +72,18 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let is_silent = read.is_pending();
+        match &mut self.silent_until {
+            Some(until) if is_silent => match until.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                Poll::Pending => Poll::Pending,
+            },
+            silent_until => {
+                *silent_until = None;
+                read
+            }
+        }
     }
 }
 

@@ -157,13 +157,17 @@ impl Service {
         }));
         let locks = Locks::new(client.clone(), holds.clone(), handles, stopping.clone());
         let latches = Latches::new(client.clone(), stopping.clone());
-        let served = (locks, sessions, latches);
+        let admin = Admin::new(client.clone(), stopping.clone(), grace);
+        let served = (locks, sessions, latches, admin);
         let router = router(server, &client, served, &health, &authentication);
         let connections = accept(listener, limits.connections, limits.streams);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
         let stop = async {
-            stop.await;
+            tokio::select! {
+                () = stop => {}
+                () = stopping.cancelled() => {}
+            }
             stopping.cancel();
             not_serving(&health).await;
             tracing::info!(?grace, "stops: no new locks");
@@ -194,7 +198,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
 fn router(
     server: Server,
     client: &Client,
-    (locks, sessions, latches): (Locks, Sessions, Latches),
+    (locks, sessions, latches, admin): (Locks, Sessions, Latches, Admin),
     health: &HealthReporter,
     authentication: &Authentication,
 ) -> Router {
@@ -203,8 +207,7 @@ fn router(
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let latches = LatchServiceServer::new(latches).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let admin = AdminServiceServer::new(Admin::new(client.clone()))
-        .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let admin = AdminServiceServer::new(admin).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let checks = tonic_health::server::HealthService::from_health_reporter(health.clone());
     let checks = tonic_health::pb::health_server::HealthServer::new(checks);
     let reflection = || {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::{net::TcpStream, time::timeout};
 use tonic::{Code, Request};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_reflection::pb::v1::{
@@ -42,6 +42,18 @@ async fn connections_beyond_the_limit_wait() {
     );
     drop(first);
     timeout(Duration::from_secs(10), url_taken).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_nothing_makes_room_for_others() {
+    let scene = Scene::set_with(|config| config.limits.connections = 1).await;
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let _silent = TcpStream::connect(address).await.unwrap();
+    let next = async {
+        let mut locks = scene.locks().await;
+        acquire(&mut locks, ask("key", 1000, None)).await.unwrap();
+    };
+    timeout(Duration::from_secs(20), next).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,12 +2,18 @@
 
 use std::time::Duration;
 
-use ringfence_api::{Error, Reason, v1::ReleaseOutcome};
+use ringfence_api::{
+    Error, Reason,
+    v1::{DrainRequest, ReleaseOutcome, ReleaseRequest, admin_service_client::AdminServiceClient},
+};
 use ringfence_client::AcquireError;
 use ringfence_test_support::eventually;
 use tokio::task::JoinSet;
 use tonic::Code;
 
+use ringfence_server::Roles;
+
+use super::access::{principal, with};
 use super::scene::{Scene, acquire, ask, release, renew};
 
 #[tokio::test]
@@ -33,6 +39,39 @@ async fn waiters_are_sent_elsewhere_and_holders_have_time_to_release() {
     assert_eq!(outcome, ReleaseOutcome::Held as i32);
     scene.ended().await;
     assert!(scene.is_free("key").await);
+}
+
+#[tokio::test]
+async fn a_call_stops_a_coordinator_as_a_signal_does() {
+    let grace = Duration::from_secs(60);
+    let mut scene = Scene::set_with(|config| {
+        config.grace = grace;
+        principal(config, "root", Roles::all());
+        let worker = Roles {
+            admin: false,
+            ..Roles::all()
+        };
+        principal(config, "worker", worker);
+    })
+    .await;
+    let mut locks = scene.locks().await;
+    let held = locks.acquire(with("worker", ask("key", 10_000, None)));
+    let handle = held.await.unwrap().into_inner().handle;
+    let mut admin = AdminServiceClient::new(scene.channel().await);
+    let refused = admin.drain(with("worker", DrainRequest {})).await;
+    assert_eq!(refused.unwrap_err().code(), Code::PermissionDenied);
+    let answer = admin.drain(with("root", DrainRequest {})).await;
+    assert_eq!(answer.unwrap().into_inner().grace, grace.try_into().ok());
+    let stops = async || {
+        let free = with("worker", ask("free", 1000, None));
+        let refused = locks.clone().acquire(free).await;
+        refused.is_err_and(|refused| Error::from_status(&refused).reason == Reason::Stopping)
+    };
+    eventually("no new locks", stops).await;
+    let released = with("worker", ReleaseRequest { handle });
+    let outcome = locks.release(released).await.unwrap().into_inner().outcome;
+    assert_eq!(outcome, ReleaseOutcome::Held as i32);
+    scene.ended().await;
 }
 
 #[tokio::test]

@@ -2,16 +2,20 @@
 
 mod resize;
 
+use std::time::Duration;
+
 use ringfence_api::{
     Error,
     v1::{
-        AbortResizeRequest, AbortResizeResponse, AddShardRequest, AddShardResponse,
-        ForceReleaseRequest, ForceReleaseResponse, GetTopologyRequest, GetTopologyResponse,
-        RemoveShardRequest, RemoveShardResponse, ResumeResizeRequest, ResumeResizeResponse, Shard,
-        WeighShardRequest, WeighShardResponse, admin_service_server::AdminService,
+        AbortResizeRequest, AbortResizeResponse, AddShardRequest, AddShardResponse, DrainRequest,
+        DrainResponse, ForceReleaseRequest, ForceReleaseResponse, GetTopologyRequest,
+        GetTopologyResponse, RemoveShardRequest, RemoveShardResponse, ResumeResizeRequest,
+        ResumeResizeResponse, Shard, WeighShardRequest, WeighShardResponse,
+        admin_service_server::AdminService,
     },
 };
 use ringfence_client::{Client, Holder, NewShard, Reshape, Resize, ShardId, ShardStatus, Topology};
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use self::resize::{Answers, shard_id, weight};
@@ -29,12 +33,19 @@ const REASON_BYTES_MAX: usize = 1024;
 /// Serves AdminService.
 pub(crate) struct Admin {
     client: Client,
+    /// The coordinator stops once this is cancelled, within `grace`.
+    stopping: CancellationToken,
+    grace: Duration,
 }
 
 impl Admin {
-    /// Serves the shards of `client`.
-    pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+    /// Serves the shards of `client`, in a coordinator that stops with `stopping`.
+    pub(crate) fn new(client: Client, stopping: CancellationToken, grace: Duration) -> Self {
+        Self {
+            client,
+            stopping,
+            grace,
+        }
     }
 
     async fn reshape(&self, reshape: Reshape) -> Result<Resize, Error> {
@@ -62,6 +73,18 @@ impl AdminService for Admin {
             max_lease: Some(to_length(topology.constants.max_lease())),
             shards: shards.collect(),
             resizing: topology.is_under_way(),
+        }))
+    }
+
+    async fn drain(
+        &self,
+        request: Request<DrainRequest>,
+    ) -> Result<Response<DrainResponse>, Status> {
+        let _admitted = admit(&request, Call::Admin)?;
+        tracing::info!("told to stop by a caller");
+        self.stopping.cancel();
+        Ok(Response::new(DrainResponse {
+            grace: Some(to_length(self.grace)),
         }))
     }
 

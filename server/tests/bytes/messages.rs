@@ -62,7 +62,10 @@ impl Messages {
         for file in files {
             let package = file.package().to_owned();
             for service in &file.service {
-                methods.extend(service.method.iter().map(|method| Method {
+                // That one ends the coordinator.
+                let calls = service.method.iter();
+                let calls = calls.filter(|method| method.name() != "Drain");
+                methods.extend(calls.map(|method| Method {
                     path: format!("/{package}.{}/{}", service.name(), method.name()),
                     input: method.input_type().to_owned(),
                     takes_many: method.client_streaming(),
