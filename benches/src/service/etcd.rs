@@ -1,0 +1,158 @@
+//! etcd, and its lock service.
+
+use std::{
+    net::TcpListener,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use nix::sys::signal::Signal;
+use ringfence_benches::{Failure, LEASE};
+use ringfence_coordinator::spawn::Process;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use tonic::{
+    Request,
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
+
+/// How long it may take to start.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server with default settings: one node. It ends with this value.
+pub(crate) struct Etcd {
+    process: Process,
+    pub(crate) channel: Channel,
+    _data: TempDir,
+}
+
+impl Etcd {
+    pub(crate) async fn start() -> Result<Self, Failure> {
+        let data = TempDir::with_prefix("ringfence-bench-etcd-")?;
+        // Held until both are chosen.
+        let ports = [
+            TcpListener::bind("127.0.0.1:0")?,
+            TcpListener::bind("127.0.0.1:0")?,
+        ];
+        let [clients, peers] = ports.map(|port| {
+            let address = port.local_addr();
+            address.map(|address| format!("http://{address}"))
+        });
+        let (clients, peers) = (clients?, peers?);
+        let mut command = Command::new("etcd");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.arg("--data-dir").arg(data.path());
+        for (option, value) in [
+            ("--name", "bench"),
+            ("--listen-client-urls", &clients),
+            ("--advertise-client-urls", &clients),
+            ("--listen-peer-urls", &peers),
+            ("--initial-advertise-peer-urls", &peers),
+            ("--initial-cluster", &format!("bench={peers}")),
+        ] {
+            command.args([option, value]);
+        }
+        let process = Process::start(command, Signal::SIGKILL).await?;
+        let endpoint = Endpoint::from_shared(clients)?;
+        let ready = async {
+            loop {
+                if let Ok(channel) = endpoint.connect().await
+                    && lease(&channel).await.is_ok()
+                {
+                    return channel;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let channel = timeout(PATIENCE, ready)
+            .await
+            .map_err(|_| "etcd does not start")?;
+        Ok(Self {
+            process,
+            channel,
+            _data: data,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct LeaseGrantRequest {
+    /// In seconds.
+    #[prost(int64, tag = "1")]
+    ttl: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct LeaseGrantResponse {
+    #[prost(int64, tag = "2")]
+    id: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct LockRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    name: Vec<u8>,
+    #[prost(int64, tag = "2")]
+    lease: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct LockResponse {
+    #[prost(bytes = "vec", tag = "2")]
+    key: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct UnlockRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct UnlockResponse {}
+
+/// A lease for all locks of a task: longer than the bench.
+pub(crate) async fn lease(channel: &Channel) -> Result<i64, Failure> {
+    let ttl = 60 * LEASE.as_secs() as i64;
+    let request = LeaseGrantRequest { ttl };
+    let granted: LeaseGrantResponse =
+        call(channel, "/etcdserverpb.Lease/LeaseGrant", request).await?;
+    Ok(granted.id)
+}
+
+/// Locks `name` and unlocks it.
+pub(crate) async fn pair(channel: &Channel, name: &[u8], lease: i64) -> Result<(), Failure> {
+    let name = name.to_vec();
+    let request = LockRequest { name, lease };
+    let LockResponse { key } = call(channel, "/v3lockpb.Lock/Lock", request).await?;
+    let request = UnlockRequest { key };
+    let UnlockResponse {} = call(channel, "/v3lockpb.Lock/Unlock", request).await?;
+    Ok(())
+}
+
+async fn call<Asked, Answered>(
+    channel: &Channel,
+    path: &'static str,
+    asked: Asked,
+) -> Result<Answered, Failure>
+where
+    Asked: prost::Message + 'static,
+    Answered: prost::Message + Default + 'static,
+{
+    let mut grpc = tonic::client::Grpc::new(channel.clone());
+    grpc.ready().await?;
+    let codec = ProstCodec::<Asked, Answered>::default();
+    let path = tonic::codegen::http::uri::PathAndQuery::from_static(path);
+    Ok(grpc
+        .unary(Request::new(asked), path, codec)
+        .await?
+        .into_inner())
+}

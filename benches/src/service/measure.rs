@@ -1,0 +1,75 @@
+//! Rounds of slices: which contender runs when, and how many pairs it makes.
+
+use std::time::Duration;
+
+use ringfence_benches::{Clocks, Failure, Slice, Timing, order};
+use serde::Serialize;
+
+use crate::contenders::{Contenders, Kind, SITUATIONS};
+
+/// The measurements to make.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) rounds: usize,
+    pub(crate) timing: Timing,
+}
+
+/// What one contender did with so many tasks: one value per round.
+pub(crate) struct Row {
+    pub(crate) tasks: usize,
+    pub(crate) contender: Kind,
+    pub(crate) pairs_per_s: Vec<f64>,
+    /// Processor time of all servers and of this process, per pair.
+    pub(crate) server_us: Vec<f64>,
+    pub(crate) client_us: Vec<f64>,
+    /// Processors busy with neither.
+    pub(crate) others: Vec<f64>,
+}
+
+/// Measures every contender in every situation in every round.
+pub(crate) async fn run(
+    contenders: &Contenders,
+    plan: &Plan,
+    pids: &[u32],
+) -> Result<Vec<Row>, Failure> {
+    let clocks = Clocks::of(pids, &[std::process::id()])?;
+    let of = |tasks| {
+        Kind::ALL.map(|contender| Row {
+            tasks,
+            contender,
+            pairs_per_s: Vec::new(),
+            server_us: Vec::new(),
+            client_us: Vec::new(),
+            others: Vec::new(),
+        })
+    };
+    let mut rows: Vec<Row> = SITUATIONS.into_iter().flat_map(of).collect();
+    for round in 0..plan.rounds {
+        eprintln!("round {} of {}", round + 1, plan.rounds);
+        for group in rows.chunks_mut(Kind::ALL.len()) {
+            for index in order(round, group.len()) {
+                slice(contenders, plan.timing, &clocks, &mut group[index]).await?;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Runs a contender for the warm-up and the measured part.
+async fn slice(
+    contenders: &Contenders,
+    timing: Timing,
+    clocks: &Clocks,
+    row: &mut Row,
+) -> Result<(), Failure> {
+    let tasks = contenders.tasks(row.contender, row.tasks);
+    let slice = Slice::run(tasks, timing, || clocks.read()).await?;
+    let (from, to) = (&slice.from, &slice.to);
+    let per_pair = |time: Duration| time.as_secs_f64() * 1e6 / slice.pairs();
+    row.pairs_per_s
+        .push(slice.pairs() / (to.at - from.at).as_secs_f64());
+    row.server_us.push(per_pair(to.server - from.server));
+    row.client_us.push(per_pair(to.client - from.client));
+    row.others.push(from.others(to));
+    Ok(())
+}
