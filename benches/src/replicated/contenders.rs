@@ -10,7 +10,7 @@ use rslock::LockManager;
 pub(crate) const CLIENTS: usize = 4;
 
 /// The namespace whose locks have replicas.
-const REPLICATED: &str = "ledger";
+pub(crate) const REPLICATED: &str = "ledger";
 
 /// A way to acquire and release locks.
 pub(crate) struct Contender {

@@ -8,8 +8,12 @@
 //! All tasks, and the servers, share the machine: on few processors they are what is scarce. *Not* measured: networks,
 //! servers that are away, persistence, TLS.
 //!
-//! Run: `scripts/bench replicated [--quick]`.
+//! With `--away` instead: how long acquisitions take while a minority of the servers is stopped, killed, or in its recovery
+//! period after a restart.
+//!
+//! Run: `scripts/bench replicated [--quick] [--away]`.
 
+mod away;
 mod contenders;
 mod measure;
 mod report;
@@ -31,6 +35,9 @@ struct Options {
     /// Short slices and few rounds.
     #[arg(long)]
     quick: bool,
+    /// With a minority of the servers away.
+    #[arg(long)]
+    away: bool,
     /// Servers: as many as a lock has replicas.
     #[arg(long, value_delimiter = ',', default_value = "3,5")]
     servers: Vec<u32>,
@@ -67,6 +74,9 @@ fn main() -> Result<(), Failure> {
 
 async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
+    if options.away {
+        return away::run(&options.servers, plan.rounds, &options.json).await;
+    }
     let mut rows = Vec::new();
     for &count in &options.servers {
         rows.extend(over(count, &plan).await?);
