@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Stdio};
 
-use ringfence_test_support::{Servers, database::postgresql::PostgreSql};
+use mysql_async::prelude::Queryable as _;
+use ringfence_test_support::{
+    Servers,
+    database::{mariadb::MariaDb, postgresql::PostgreSql},
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     net::TcpStream,
@@ -90,41 +94,62 @@ async fn succeed(address: &str, path: &'static str) -> i64 {
     answers.iter().filter(|status| **status == 200).count() as i64
 }
 
+/// The table of the examples that deduct coins.
+const ACCOUNTS: &str = "CREATE TABLE account (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL, fence BIGINT NOT NULL DEFAULT 0);
+     INSERT INTO account (id, balance) VALUES (1, 1000), (2, 1000)";
+const BALANCE_1: &str = "SELECT balance FROM account WHERE id = 1";
+const BALANCE_2: &str = "SELECT balance FROM account WHERE id = 2";
+/// As a later holder's token.
+const TAKE_OVER: &str = "UPDATE account SET fence = fence + 1000000 WHERE id = 1";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn coins_are_deducted_once_under_the_lock_and_lost_without_it() {
-    let (servers, database) = tokio::join!(founded(), PostgreSql::spawn());
+async fn coins_of_postgresql_are_deducted_once_under_the_lock_and_lost_without_it() {
+    let database = PostgreSql::spawn().await;
     let sql = database.connect().await;
-    let table = "CREATE TABLE account (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL, fence BIGINT NOT NULL DEFAULT 0);
-                 INSERT INTO account VALUES (1, 1000), (2, 1000)";
-    sql.batch_execute(table).await.unwrap();
-    let (seeds, address) = (servers.urls().join(","), database.address());
+    sql.batch_execute(ACCOUNTS).await.unwrap();
+    let read = async |select| sql.query_one(select, &[]).await.unwrap().get(0);
+    let run = async |statement| _ = sql.execute(statement, &[]).await.unwrap();
+    deducts("coins", &database.address(), read, run).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn coins_of_mariadb_are_deducted_once_under_the_lock_and_lost_without_it() {
+    let database = MariaDb::spawn().await;
+    database.run(ACCOUNTS).await;
+    let read = async |select| {
+        let mut sql = database.connect().await;
+        sql.query_first(select).await.unwrap().expect("a row")
+    };
+    let run = async |statement| database.run(statement).await;
+    deducts("coins_mariadb", &database.address(), read, run).await;
+}
+
+async fn deducts(
+    example: &str,
+    database: &str,
+    read: impl AsyncFn(&'static str) -> i64,
+    run: impl AsyncFn(&'static str),
+) {
+    let servers = founded().await;
+    let seeds = servers.urls().join(",");
     let environment = [
         ("RINGFENCE_REDIS", &*seeds),
-        ("DATABASE", &*address),
+        ("DATABASE", database),
         ("LISTEN", "127.0.0.1:0"),
     ];
-    let mut service = Example::start("coins", &[], &environment);
+    let mut service = Example::start(example, &[], &environment);
     let address = service.says("serves on ").await;
-    let balance = async |id: i64| {
-        let select = "SELECT balance FROM account WHERE id = $1";
-        sql.query_one(select, &[&id])
-            .await
-            .unwrap()
-            .get::<_, i64>(0)
-    };
 
     assert_eq!(succeed(&address, "/accounts/1/deduct/20").await, 40);
-    assert_eq!(balance(1).await, 200);
+    assert_eq!(read(BALANCE_1).await, 200);
     let raced = succeed(&address, "/accounts/2/race/20").await;
     assert!(
-        balance(2).await > 1000 - 20 * raced,
+        read(BALANCE_2).await > 1000 - 20 * raced,
         "no coin was spent twice"
     );
-    // A later holder's token: the service comes too late.
-    let fence = "UPDATE account SET fence = fence + 1000000 WHERE id = 1";
-    sql.execute(fence, &[]).await.unwrap();
+    run(TAKE_OVER).await;
     assert_eq!(post(address, "/accounts/1/deduct/20").await, 503);
-    assert_eq!(balance(1).await, 200);
+    assert_eq!(read(BALANCE_1).await, 200);
 }
 
 #[tokio::test]
