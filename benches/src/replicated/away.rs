@@ -193,7 +193,7 @@ impl Load {
             let lock = self.client.lock("all").namespace(REPLICATED).lease(LEASE);
             let guard = lock.acquire().await?;
             sleep(Duration::from_millis(100)).await;
-            if u32::from(guard.replicas().live) == count {
+            if guard.replicas().live == count {
                 return Ok(());
             }
             guard.release().await;
