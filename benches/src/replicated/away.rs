@@ -5,7 +5,7 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use ringfence_benches::{
-    Bound, Clocks, Failure, LEASE, Limit, Machine, Spread, print_bounds, print_table, write_json,
+    Bound, Clocks, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
 };
 use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_coordinator::spawn::RedisServer;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// What is measured of each state.
 const SLICE: Duration = Duration::from_secs(3);
 /// The longest lease, and so the recovery period of a server that was restarted.
-const MAX_LEASE: Duration = Duration::from_secs(20);
+const MAX_LEASE: Duration = Duration::from_secs(10);
 /// How long clients may take to learn that a server is away. Its slowest acquisition is told besides.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The p99 of acquisitions with servers away, against that before.
@@ -190,7 +190,7 @@ impl Load {
     async fn until_all_replicas(&self, count: u32) -> Result<(), Failure> {
         let until = Instant::now() + 2 * MAX_LEASE;
         loop {
-            let lock = self.client.lock("all").namespace(REPLICATED).lease(LEASE);
+            let lock = self.client.lock("all").namespace(REPLICATED);
             let guard = lock.acquire().await?;
             sleep(Duration::from_millis(100)).await;
             if guard.replicas().live == count {
@@ -217,7 +217,7 @@ impl Load {
 }
 
 async fn work(client: Client, key: String, times: Arc<Mutex<Times>>) -> Result<(), Failure> {
-    let lock = client.lock(&key).namespace(REPLICATED).lease(LEASE);
+    let lock = client.lock(&key).namespace(REPLICATED);
     loop {
         let begun = Instant::now();
         let guard = lock.acquire().await?;
