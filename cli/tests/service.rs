@@ -1,6 +1,8 @@
 //! `--coordinator`: the same commands over `ringfence serve`; and the library there, under load, while a coordinator is
 //! killed.
 
+mod stopped;
+
 use std::{
     fs,
     process::Stdio,

@@ -131,10 +131,10 @@ impl Stage {
 }
 
 /// A `ringfence` under way; killed when dropped.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Running {
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -147,12 +147,17 @@ impl Running {
         Pid::from_raw(self.0.id().unwrap() as i32)
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).unwrap();
     }
 
+    /// Its state, as `/proc` has it; none once it has ended.
+    pub(crate) fn state(&self) -> Option<char> {
+        state(&self.0.id()?.to_string())
+    }
+
     /// Waits until it ends.
-    async fn output(self) -> Output {
+    pub(crate) async fn output(self) -> Output {
         let output = self.0.wait_with_output();
         let output = tokio::time::timeout(Duration::from_secs(60), output).await;
         let output = output.expect("it ends by itself").unwrap();
@@ -166,9 +171,13 @@ impl Running {
 
 /// Whether a process runs: not ended, and not waiting to be reaped.
 pub(crate) fn runs(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(") ").next().unwrap_or_default();
-    !state.is_empty() && !state.starts_with(['Z', 'X'])
+    state(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
+}
+
+/// The state of a process, as `/proc` has it: `T` is stopped.
+fn state(pid: &str) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
 }
 
 /// Wall time, as `date` in a command has it.
