@@ -21,7 +21,7 @@ pub(crate) struct Place {
 struct Service {
     /// A coordinator (ringfence serve), instead of servers: http://host:port, or https:// for TLS.
     /// Repeat it, or separate URLs by commas: if one fails, the next is used
-    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["redis", "redis_file"])]
+    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["redis", "redis_file", "topology"])]
     coordinator: Vec<String>,
     /// A file with the bearer token for the coordinators
     #[arg(long, value_name = "FILE", requires = "coordinator")]
@@ -94,10 +94,7 @@ impl Named {
     /// A client of them, which founds no topology.
     pub(crate) fn client(&self) -> Builder {
         match self {
-            Self::Servers(servers) => {
-                let client = Client::builder().servers(servers.urls());
-                client.existing_topology(true)
-            }
+            Self::Servers(servers) => servers.client(),
             Self::Coordinators(coordinators) => {
                 Client::builder().coordinators(coordinators.clone())
             }

@@ -3,6 +3,7 @@
 use std::{env, fmt, fs, io, path::PathBuf};
 
 use clap::Args;
+use ringfence_client::{Builder, Client};
 use ringfence_coordinator::{
     ids::ClientId,
     name::KeyPrefix,
@@ -13,6 +14,8 @@ use super::redact;
 
 /// The variable that names servers if the command line does not.
 const VARIABLE: &str = "RINGFENCE_REDIS";
+/// The variable that names the topology's server if the command line does not.
+const TOPOLOGY: &str = "RINGFENCE_TOPOLOGY";
 
 /// Servers to ask.
 #[derive(Args, Clone)]
@@ -26,6 +29,11 @@ pub(crate) struct Seeds {
     /// A file with one URL per line and # comments: keeps passwords out of the process list
     #[arg(long, value_name = "FILE", conflicts_with = "redis")]
     redis_file: Option<PathBuf>,
+    /// The topology's record is on this server instead of on a shard: etcd://[user:password@]host[:port],host…,
+    /// etcds:// for TLS, or a URL as for --redis. ring init puts it there; later commands find it by the
+    /// shards, and need this only to log in [default: the URL in RINGFENCE_TOPOLOGY]
+    #[arg(long, value_name = "URL")]
+    topology: Option<String>,
 }
 
 /// The reason why no servers are known.
@@ -46,8 +54,8 @@ pub(crate) enum SeedsError {
     #[error("{0} has no URL in it")]
     Empty(PathBuf),
     /// The variable is not text.
-    #[error("{VARIABLE} is not UTF-8")]
-    NotText,
+    #[error("{0} is not UTF-8")]
+    NotText(&'static str),
     /// A URL cannot be used.
     #[error("{url}{place}")]
     Url {
@@ -64,6 +72,8 @@ pub(crate) enum SeedsError {
 #[derive(Clone)]
 pub(crate) struct Servers {
     named: Vec<Named>,
+    /// The server of the topology's record, if it is named.
+    topology: Option<Box<Named>>,
 }
 
 #[derive(Clone)]
@@ -80,13 +90,15 @@ struct Named {
 pub(crate) enum Place {
     CommandLine,
     File { path: PathBuf, line: usize },
-    Environment,
+    Environment(&'static str),
 }
 
 impl fmt::Debug for Seeds {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A URL may hold a password.
-        let Self { redis, redis_file } = self;
+        let Self {
+            redis, redis_file, ..
+        } = self;
         write!(formatter, "Seeds({} URLs, {redis_file:?})", redis.len())
     }
 }
@@ -103,7 +115,7 @@ impl fmt::Display for Place {
         match self {
             Self::CommandLine => Ok(()),
             Self::File { path, line } => write!(formatter, " ({}, line {line})", path.display()),
-            Self::Environment => write!(formatter, " (in {VARIABLE})"),
+            Self::Environment(variable) => write!(formatter, " (in {variable})"),
         }
     }
 }
@@ -125,7 +137,18 @@ impl Seeds {
         };
         let named = named.into_iter().map(|(url, place)| Named::new(url, place));
         let named = named.collect::<Result<_, _>>()?;
-        Ok(Servers { named })
+        let topology = match &self.topology {
+            Some(url) => Some((url.clone(), Place::CommandLine)),
+            None => {
+                let url = variable(TOPOLOGY)?.trim().to_owned();
+                (!url.is_empty()).then_some((url, Place::Environment(TOPOLOGY)))
+            }
+        };
+        let topology = topology.map(|(url, place)| Named::new(url, place));
+        Ok(Servers {
+            named,
+            topology: topology.transpose()?.map(Box::new),
+        })
     }
 }
 
@@ -148,9 +171,25 @@ impl Named {
 }
 
 impl Servers {
-    /// Their URLs.
-    pub(crate) fn urls(&self) -> Vec<String> {
-        self.named.iter().map(|named| named.url.clone()).collect()
+    /// How many there are, without the topology's own.
+    pub(crate) fn count(&self) -> usize {
+        self.named.len()
+    }
+
+    /// A client of them, which founds no topology.
+    pub(crate) fn client(&self) -> Builder {
+        let urls = self.named.iter().map(|named| &named.url);
+        let client = Client::builder().servers(urls).existing_topology(true);
+        match &self.topology {
+            Some(named) => client.topology_at(&named.url),
+            None => client,
+        }
+    }
+
+    /// The server of the topology's record, if it is named.
+    pub(crate) fn topology(&self) -> Option<ServerAddress> {
+        let topology = self.topology.as_ref();
+        topology.map(|named| named.parsed.clone())
     }
 
     /// How each is reached, by a process called `me`.
@@ -163,7 +202,7 @@ impl Servers {
     /// `text`, an error, with the place that names each server after its first mention.
     pub(crate) fn located(&self, text: &str) -> String {
         let mut located = text.to_owned();
-        for Named { address, place, .. } in &self.named {
+        for Named { address, place, .. } in self.named.iter().chain(self.topology.as_deref()) {
             // Not database 15 for database 1.
             let whole =
                 |end: usize| !located[end..].starts_with(|next: char| next.is_ascii_digit());
@@ -188,7 +227,15 @@ impl Servers {
                     command.push_str(&format!(" --redis {address}"));
                 }
             }
-            Some(Place::Environment) | None => {}
+            Some(Place::Environment(_)) | None => {}
+        }
+        if let Some(Named {
+            address,
+            place: Place::CommandLine,
+            ..
+        }) = self.topology.as_deref()
+        {
+            command.push_str(&format!(" --topology {address}"));
         }
         command
     }
@@ -228,15 +275,22 @@ pub(crate) fn list(text: &str) -> Vec<String> {
 }
 
 fn in_environment() -> Result<Vec<(String, Place)>, SeedsError> {
-    let value = env::var_os(VARIABLE).unwrap_or_default();
-    let value = value.to_str().ok_or(SeedsError::NotText)?;
+    let value = variable(VARIABLE)?;
     let urls = value.split_whitespace().flat_map(list);
-    let urls: Vec<_> = urls.map(|url| (url, Place::Environment)).collect();
+    let urls: Vec<_> = urls
+        .map(|url| (url, Place::Environment(VARIABLE)))
+        .collect();
     if urls.is_empty() {
         Err(SeedsError::None)
     } else {
         Ok(urls)
     }
+}
+
+/// The value of a variable of the environment; empty if it is not set.
+fn variable(name: &'static str) -> Result<String, SeedsError> {
+    let value = env::var_os(name).unwrap_or_default();
+    value.into_string().map_err(|_| SeedsError::NotText(name))
 }
 
 #[cfg(test)]
@@ -273,6 +327,7 @@ mod tests {
                 named("redis://u:s3cret@b", 5),
                 named("redis://b/1", 6),
             ],
+            topology: None,
         };
         assert_eq!(servers.located("redis://b:6379/15"), "redis://b:6379/15");
         assert_eq!(

@@ -126,11 +126,7 @@ async fn show_shows_every_shard_and_its_share() {
 async fn the_record_may_have_a_server_of_its_own() {
     let servers = Servers::spawn(3).await;
     let (shards, home) = (&servers.urls()[..2], &servers.urls()[2]);
-    ring(
-        "init",
-        shards,
-        &["--servers-are-new", "--topology-at", home],
-    );
+    ring("init", shards, &["--servers-are-new", "--topology", home]);
     let status = json(&ring("show", shards, &["--json"]));
     assert_eq!(status["home"], format!("{home}/0"));
     assert_eq!(status["shards"].as_array().unwrap().len(), 2);
@@ -163,7 +159,7 @@ async fn show_says_which_shard_is_gone_and_why() {
     ring(
         "init",
         &urls,
-        &["--servers-are-new", "--topology-at", &urls[0]],
+        &["--servers-are-new", "--topology", &urls[0]],
     );
     servers.servers[1].kill();
     let status = json(&ring("show", &urls, &["--json"]));

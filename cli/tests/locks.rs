@@ -19,13 +19,7 @@ async fn founded(count: usize) -> Servers {
 async fn founded_with(count: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(count).await;
     let urls = servers.urls();
-    let mut args = vec![
-        "ring",
-        "init",
-        "--servers-are-new",
-        "--topology-at",
-        &urls[0],
-    ];
+    let mut args = vec!["ring", "init", "--servers-are-new", "--topology", &urls[0]];
     let named = urls.join(",");
     args.extend(["--redis", &named]);
     args.extend(more);

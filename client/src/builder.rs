@@ -269,7 +269,10 @@ impl Builder {
     }
 
     /// Stores the record of a topology that is founded here on the server at `url`, instead of on a
-    /// shard.
+    /// shard: a server of any kind, or, with feature `etcd`, a cluster of etcd, `etcd://host,host,host`.
+    ///
+    /// The record of a topology that exists stays where it is. Name its server all the same if a login is needed there:
+    /// the shards tell where it is, without credentials.
     pub fn topology_at(mut self, url: &str) -> Self {
         self.topology_at = Some(url.into());
         self

@@ -5,6 +5,8 @@ mod backoff;
 pub mod clock;
 pub mod driver;
 pub mod engine;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod failpoint;
 pub mod ids;
 pub mod limits;

@@ -41,6 +41,7 @@ impl Coordinator {
             prefix: "ringfence".into(),
             handle_secret: None,
             shards: BTreeMap::new(),
+            topology: None,
             limits: Limits::default(),
             principals: BTreeMap::new(),
         };

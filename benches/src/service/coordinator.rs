@@ -26,6 +26,7 @@ pub(crate) async fn serve(url: &str) -> Result<(), Failure> {
         prefix: "ringfence".into(),
         handle_secret: None,
         shards: BTreeMap::new(),
+        topology: None,
         limits: Limits {
             // All calls are of one caller.
             rate: 1_000_000,

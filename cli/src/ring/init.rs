@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use ringfence_client::{Client, Constants, Removal, Token};
+use ringfence_client::{Constants, Removal, Token};
 use ringfence_coordinator::{
     ids::ClientId,
     limits::EPOCH_MAX,
     random::Random,
-    shard::ServerAddress,
     topology::{Namespaces, redis::Founding},
 };
 use ringfence_ring::Zone;
@@ -45,9 +44,6 @@ pub(crate) struct Init {
     /// lock can have two holders
     #[arg(long)]
     servers_are_new: bool,
-    /// Keep the topology's record on this server instead of on a shard
-    #[arg(long, value_name = "URL")]
-    topology_at: Option<String>,
     /// All tokens will be greater than TOKEN, the greatest that a resource has seen. For use after
     /// the loss of every server
     #[arg(long, value_name = "TOKEN", value_parser = token)]
@@ -77,20 +73,14 @@ impl Init {
             view_lease_ms: self.view_lease.map(millis),
             ..Constants::default()
         };
-        check_zones(&self.zone, servers.urls().len())?;
+        check_zones(&self.zone, servers.count())?;
         let mut namespaces = Namespaces::default();
         for Declared { name, replicas } in self.namespace.iter().cloned() {
             namespaces.declare(name, replicas)?;
         }
-        let home = self
-            .topology_at
-            .as_deref()
-            .map(str::parse::<ServerAddress>)
-            .transpose()?;
         let founding = Founding {
             after: self.after.map(Token::epoch).unwrap_or_default(),
             constants,
-            home,
             zones: self.zone.clone(),
             namespaces,
             within: ASK_WITHIN,
@@ -105,10 +95,8 @@ impl Init {
         {
             return Err(RingError::TooLate(joined.topology.id.clone()));
         }
-        let client = Client::builder()
-            .servers(servers.urls())
-            .existing_topology(true);
-        let mut client = client
+        let mut client = servers
+            .client()
             .max_lease(self.max_lease)
             .replica_lag(self.replica_lag)
             .removal(self.removal);

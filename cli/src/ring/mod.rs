@@ -297,6 +297,10 @@ async fn join(servers: &Servers, founding: Founding) -> Result<Joined, RingError
     let clock = Arc::new(BootClock);
     let random = Arc::new(Random::from_os());
     let me = ClientId(random.id());
+    let founding = Founding {
+        home: servers.topology(),
+        ..founding
+    };
     let joined = connect(servers.options(me), founding, clock, random, me).await;
     joined.map_err(|error| RingError::connecting(error, servers))
 }

@@ -1,7 +1,7 @@
 //! `ringfence ring recover`: restores the record after an operator attested which members are dead.
 
 use clap::Args;
-use ringfence_client::{Client, Topology};
+use ringfence_client::Topology;
 use ringfence_coordinator::topology::redis::Joined;
 
 use super::{
@@ -32,8 +32,7 @@ impl Recover {
         let before = store.view();
         self.check(&before)?;
         let topology = store.recover(&self.attest_dead).await?;
-        let client = Client::builder().servers(servers.urls());
-        let client = client.existing_topology(true).build().await?;
+        let client = servers.client().build().await?;
         let done = if topology.version() > before.version() {
             Done::Recovered
         } else {

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
         prefix: "ringfence".into(),
         handle_secret: None,
         shards: BTreeMap::new(),
+        topology: None,
         limits: Limits::default(),
         principals: BTreeMap::new(),
     };

@@ -36,6 +36,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
         .args(args)
         .env_remove("RINGFENCE_REDIS")
+        .env_remove("RINGFENCE_TOPOLOGY")
         .env_remove("RUST_LOG");
     command
 }

@@ -63,7 +63,7 @@ impl Stage {
         let stage = Self { servers, dir };
         let (lease, home) = (format!("{}ms", max_lease.as_millis()), stage.servers.urls());
         let init = ["ring", "init", "--servers-are-new", "--max-lease", &lease];
-        let at = ["--topology-at", &home[0], "--redis-file", &stage.file()];
+        let at = ["--topology", &home[0], "--redis-file", &stage.file()];
         let founded = binary::ringfence(&[&init[..], &at, options].concat());
         assert_eq!(founded.code, 0, "{founded:?}");
         stage

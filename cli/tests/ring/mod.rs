@@ -1,5 +1,6 @@
 //! `ringfence ring`: shows, plans and resizes, on real servers.
 
+mod etcd;
 mod moved;
 mod namespaces;
 mod postgresql;
@@ -23,7 +24,7 @@ async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let urls = servers.urls();
     let named = urls[..members].join(",");
     let mut args = vec!["ring", "init", "--servers-are-new", "--max-lease", "2s"];
-    args.extend(["--topology-at", &urls[0], "--redis", &named]);
+    args.extend(["--topology", &urls[0], "--redis", &named]);
     args.extend(more);
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");

@@ -13,10 +13,12 @@ use super::{
     docs::DocsShard,
     redis::{Address, AddressError, RedisOptions, RedisShard},
 };
+#[cfg(feature = "etcd")]
+use crate::etcd::{EtcdAddress, EtcdAddressError, EtcdOptions, etcd_home};
 use crate::{ids::ClientId, name::KeyPrefix, random::Random};
 
-/// The address of a server: of Redis, or, with the features `postgres` and `mysql`, of PostgreSQL and MariaDB. Displayed
-/// and compared without credentials.
+/// The address of a server: of Redis, or, with the features `postgres`, `mysql` and `etcd`, of PostgreSQL, MariaDB and
+/// etcd. Displayed and compared without credentials.
 #[derive(Clone)]
 pub enum ServerAddress {
     /// `redis://`, `rediss://`, `redis+sentinel://` or `unix://`.
@@ -27,6 +29,9 @@ pub enum ServerAddress {
     /// `mysql://`.
     #[cfg(feature = "mysql")]
     Mysql(MysqlAddress),
+    /// `etcd://` or `etcds://`: for the topology alone.
+    #[cfg(feature = "etcd")]
+    Etcd(EtcdAddress),
 }
 
 /// The reason why an address was refused. It never contains the address, which may have a password.
@@ -44,6 +49,10 @@ pub enum ServerAddressError {
     #[cfg(feature = "mysql")]
     #[error(transparent)]
     Mysql(#[from] MysqlAddressError),
+    /// It begins like one of etcd.
+    #[cfg(feature = "etcd")]
+    #[error(transparent)]
+    Etcd(#[from] EtcdAddressError),
     /// This build does not know servers of that kind.
     #[error("this build has no {kind}: it needs the feature `{feature}`")]
     NoFeature {
@@ -65,6 +74,9 @@ pub enum ServerOptions {
     /// A server of MariaDB.
     #[cfg(feature = "mysql")]
     Mysql(MysqlOptions),
+    /// A cluster of etcd, which keeps the topology alone.
+    #[cfg(feature = "etcd")]
+    Etcd(EtcdOptions),
 }
 
 /// A kind of servers.
@@ -73,6 +85,7 @@ pub(super) enum Kind {
     Redis,
     Postgres,
     Mysql,
+    Etcd,
 }
 
 impl Kind {
@@ -81,6 +94,7 @@ impl Kind {
         match url.split_once("://") {
             Some(("postgres" | "postgresql", _)) => Self::Postgres,
             Some(("mysql" | "mariadb", _)) => Self::Mysql,
+            Some(("etcd" | "etcds", _)) => Self::Etcd,
             _ => Self::Redis,
         }
     }
@@ -99,6 +113,11 @@ pub(crate) fn keeps_counters(address: &str) -> bool {
     Kind::of(address) == Kind::Redis
 }
 
+/// Whether the server at `address` keeps locks. etcd keeps the topology alone.
+pub(crate) fn keeps_locks(address: &str) -> bool {
+    Kind::of(address) != Kind::Etcd
+}
+
 impl ServerAddress {
     /// The address, without credentials.
     pub fn as_str(&self) -> &str {
@@ -108,6 +127,8 @@ impl ServerAddress {
             Self::Postgres(address) => address.as_str(),
             #[cfg(feature = "mysql")]
             Self::Mysql(address) => address.as_str(),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(address) => address.as_str(),
         }
     }
 }
@@ -122,6 +143,8 @@ impl FromStr for ServerAddress {
             Kind::Postgres => Ok(Self::Postgres(url.parse()?)),
             #[cfg(feature = "mysql")]
             Kind::Mysql => Ok(Self::Mysql(url.parse()?)),
+            #[cfg(feature = "etcd")]
+            Kind::Etcd => Ok(Self::Etcd(url.parse()?)),
             #[cfg(not(feature = "postgres"))]
             Kind::Postgres => Err(ServerAddressError::NoFeature {
                 kind: "PostgreSQL",
@@ -131,6 +154,11 @@ impl FromStr for ServerAddress {
             Kind::Mysql => Err(ServerAddressError::NoFeature {
                 kind: "MariaDB",
                 feature: "mysql",
+            }),
+            #[cfg(not(feature = "etcd"))]
+            Kind::Etcd => Err(ServerAddressError::NoFeature {
+                kind: "etcd",
+                feature: "etcd",
             }),
         }
     }
@@ -174,6 +202,11 @@ impl ServerOptions {
                 prefix,
                 ..MysqlOptions::new(address)
             }),
+            #[cfg(feature = "etcd")]
+            ServerAddress::Etcd(address) => Self::Etcd(EtcdOptions {
+                prefix,
+                ..EtcdOptions::new(address)
+            }),
         }
     }
 
@@ -181,7 +214,7 @@ impl ServerOptions {
     pub fn counters_per_call(mut self, requests: usize) -> Self {
         match &mut self {
             Self::Redis(options) => options.counters_per_call = requests,
-            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
             _ => {}
         }
         self
@@ -195,6 +228,8 @@ impl ServerOptions {
             Self::Postgres(options) => options.address.as_str(),
             #[cfg(feature = "mysql")]
             Self::Mysql(options) => options.address.as_str(),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(options) => options.address.as_str(),
         }
     }
 
@@ -206,6 +241,8 @@ impl ServerOptions {
             Self::Postgres(options) => &options.prefix,
             #[cfg(feature = "mysql")]
             Self::Mysql(options) => &options.prefix,
+            #[cfg(feature = "etcd")]
+            Self::Etcd(options) => &options.prefix,
         }
     }
 
@@ -226,7 +263,12 @@ impl ServerOptions {
                 let options = options.clone();
                 Some(Self::Mysql(MysqlOptions { address, ..options }))
             }
-            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            #[cfg(feature = "etcd")]
+            (Self::Etcd(options), ServerAddress::Etcd(address)) => {
+                let options = options.clone();
+                Some(Self::Etcd(EtcdOptions { address, ..options }))
+            }
+            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
             _ => None,
         }
     }
@@ -249,14 +291,18 @@ impl ServerOptions {
             (Self::Mysql(options), ServerAddress::Mysql(_)) => {
                 ServerAddress::Mysql(options.address.sibling(shown)?)
             }
-            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            #[cfg(feature = "etcd")]
+            (Self::Etcd(options), ServerAddress::Etcd(_)) => {
+                ServerAddress::Etcd(options.address.sibling(shown)?)
+            }
+            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
             _ => return Ok(None),
         };
         Ok(self.at(&address))
     }
 
     /// Makes what a server needs to be a shard, unless it is there: on PostgreSQL logged tables, which needs the right to
-    /// make a schema; on MariaDB tables and procedures; on Redis nothing.
+    /// make a schema; on MariaDB tables and procedures; on others nothing.
     ///
     /// # Errors
     ///
@@ -272,6 +318,8 @@ impl ServerOptions {
             Self::Postgres(options) => postgres::prepare(options).await,
             #[cfg(feature = "mysql")]
             Self::Mysql(options) => mysql::prepare(options).await,
+            #[cfg(feature = "etcd")]
+            Self::Etcd(_) => Ok(()),
         }
     }
 
@@ -279,7 +327,7 @@ impl ServerOptions {
     pub fn shard(&self, random: &Arc<Random>) -> Arc<dyn Shard> {
         match (self, self.docs(random)) {
             (Self::Redis(options), _) => Arc::new(RedisShard::new(options.clone())),
-            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
             (_, docs) => Arc::new(docs.expect("all others store documents")),
         }
     }
@@ -292,6 +340,8 @@ impl ServerOptions {
             Self::Postgres(options) => Some(postgres_shard(options.clone(), _random.clone())),
             #[cfg(feature = "mysql")]
             Self::Mysql(options) => Some(mysql_shard(options.clone(), _random.clone())),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(options) => Some(etcd_home(options.clone(), _random.clone())),
         }
     }
 }
@@ -319,5 +369,12 @@ impl From<PostgresOptions> for ServerOptions {
 impl From<MysqlOptions> for ServerOptions {
     fn from(options: MysqlOptions) -> Self {
         Self::Mysql(options)
+    }
+}
+
+#[cfg(feature = "etcd")]
+impl From<EtcdOptions> for ServerOptions {
+    fn from(options: EtcdOptions) -> Self {
+        Self::Etcd(options)
     }
 }

@@ -9,7 +9,7 @@ use super::REASON_BYTES_MAX;
 /// Damage makes none of it by chance.
 const PASSWORD: &str = "pAssw0rd";
 
-const URLS: [&str; 12] = [
+const URLS: [&str; 14] = [
     "redis://user:pAssw0rd@db.example:7000/2",
     "redis://127.0.0.1",
     "rediss://user:pAssw0rd@[::1]:6380/0?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
@@ -20,6 +20,8 @@ const URLS: [&str; 12] = [
     "postgresql:///locks?host=/run/postgresql&port=5433&user=coin&password=pAssw0rd",
     "mysql://coin:pAssw0rd@db:3307/locks",
     "mariadb://coin:pAssw0rd@[::1]/locks",
+    "etcd://coin:pAssw0rd@a:1,b,[::1]:3",
+    "etcds://coin:pAssw0rd@a?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
     "http://user:pAssw0rd@db",
     "",
 ];
@@ -61,7 +63,7 @@ proptest! {
 
     #[test]
     fn texts_of_any_kind_are_read_as_urls_or_refused(
-        scheme in select(&["redis://", "rediss://", "unix://", "redis+sentinel://", "postgres://", "mysql://", ""][..]),
+        scheme in select(&["redis://", "rediss://", "unix://", "redis+sentinel://", "postgres://", "mysql://", "etcd://", ""][..]),
         rest: String,
     ) {
         check(&format!("{scheme}{rest}"))?;

@@ -1,6 +1,7 @@
 //! One topology, for any founder and any events meanwhile.
 
 mod cancel;
+mod etcd;
 mod first_use;
 mod home;
 mod leftovers;

@@ -46,6 +46,9 @@ pub struct Config {
     pub handle_secret: Option<String>,
     /// `shards.NAME.url`, or `shards.NAME.url_file`: servers to find the topology at.
     pub shards: BTreeMap<String, String>,
+    /// `topology.url`, or `topology.url_file`: the server of the topology's record, if that is on none of the shards. None:
+    /// it is found by the shards, and needs no login.
+    pub topology: Option<String>,
     /// `limits`.
     pub limits: Limits,
     /// `principals.NAME`: the callers, by name. None: every caller may make every call.
@@ -110,6 +113,7 @@ impl std::fmt::Debug for Config {
             .field("prefix", &self.prefix)
             .field("handle_secret", &self.handle_secret.is_some())
             .field("shards", &shards)
+            .field("topology", &self.topology.is_some())
             .field("limits", &self.limits)
             .field("principals", &principals)
             .finish()
@@ -180,6 +184,7 @@ impl Config {
             prefix: reader.prefix("prefix"),
             handle_secret: reader.secret("handle_secret"),
             shards: reader.shards("shards"),
+            topology: reader.topology("topology"),
             limits: Limits {
                 connections: reader
                     .number("limits.connections", 1..=1_000_000)
@@ -266,8 +271,12 @@ impl Config {
 
     /// A client of the shards. It founds no topology.
     pub fn client(&self) -> Builder {
-        Client::builder()
-            .servers(self.shards.values())
+        let client = Client::builder().servers(self.shards.values());
+        let client = match &self.topology {
+            Some(url) => client.topology_at(url),
+            None => client,
+        };
+        client
             .prefix(&self.prefix)
             // Another coordinator may go on with a lock: it cannot be handed on here.
             .handoff(0, Duration::ZERO)

@@ -17,7 +17,7 @@ const SECRET_BYTES_MIN: usize = 32;
 const SHOWN_MAX: usize = 200;
 
 /// Sections that may be empty, or have a problem of their own.
-const SECTIONS: [&str; 4] = ["tls", "limits", "principals", "shards"];
+const SECTIONS: [&str; 5] = ["tls", "limits", "principals", "shards", "topology"];
 
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
@@ -186,6 +186,15 @@ impl Reader {
             }
         }
         urls
+    }
+
+    /// The URL of the topology's server.
+    pub(super) fn topology(&mut self, path: &str) -> Option<String> {
+        let [url, file] = ["url", "url_file"].map(|name| self.take(&format!("{path}.{name}")));
+        match (&url, &file) {
+            (None, None) => None,
+            _ => self.url(path, url, file),
+        }
     }
 
     fn url(&mut self, path: &str, url: Option<Value>, file: Option<Value>) -> Option<String> {

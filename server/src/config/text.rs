@@ -97,6 +97,7 @@ impl Config {
             prefix,
             handle_secret,
             shards,
+            topology,
             limits,
             principals,
         } = self;
@@ -135,22 +136,7 @@ impl Config {
                 "Seals the handles of locks: coordinators with the same secret go on with each other's locks. Or handle_secret_file, a file with it. Default: each has its own.",
             );
         }
-        for (name, url) in shards {
-            file.section(
-                format_args!("shards.{}", key(name)),
-                "Servers to find the topology at: url, or url_file, a file with the URL. Their names only tell settings apart.",
-            );
-            let shown = match url.parse::<ServerAddress>() {
-                Ok(address) if file.redacted => address.to_string(),
-                _ if file.redacted => REDACTED.to_owned(),
-                _ => url.clone(),
-            };
-            file.line(
-                "url",
-                quoted(shown),
-                "redis:// or rediss://; redis+sentinel:// with the name of a primary; or postgres:// or mysql://, servers that keep locks and no counters.",
-            );
-        }
+        write_servers(shards, topology.as_deref(), file);
         if let Some(tls) = tls {
             write_tls(tls, file);
         }
@@ -158,6 +144,40 @@ impl Config {
         for (name, principal) in principals {
             write_principal(name, principal, file);
         }
+    }
+}
+
+fn write_servers(shards: &BTreeMap<String, String>, topology: Option<&str>, file: &mut File) {
+    for (name, url) in shards {
+        file.section(
+            format_args!("shards.{}", key(name)),
+            "Servers to find the topology at: url, or url_file, a file with the URL. Their names only tell settings apart.",
+        );
+        file.line(
+            "url",
+            quoted(shown(url, file)),
+            "redis:// or rediss://; redis+sentinel:// with the name of a primary; or postgres:// or mysql://, servers that keep locks and no counters.",
+        );
+    }
+    if let Some(url) = topology {
+        file.section(
+            "topology",
+            "The server of the topology's record, if that is on none of the shards: url, or url_file, a file with the URL. Default: it is found by the shards.",
+        );
+        file.line(
+            "url",
+            quoted(shown(url, file)),
+            "etcd:// with the hosts of a cluster; etcds:// for TLS; or a URL as for shards.",
+        );
+    }
+}
+
+/// A server's URL; without credentials, if they are not to be shown.
+fn shown(url: &str, file: &File) -> String {
+    match url.parse::<ServerAddress>() {
+        Ok(address) if file.redacted => address.to_string(),
+        _ if file.redacted => REDACTED.to_owned(),
+        _ => url.to_owned(),
     }
 }
 
@@ -338,6 +358,7 @@ fn sample() -> Config {
                 "rediss://locker:password@10.0.0.2?ca=/etc/ringfence/redis.pem".into(),
             ),
         ]),
+        topology: Some("etcd://ringfence:password@10.0.0.3,10.0.0.4,10.0.0.5".into()),
         limits: Limits::default(),
         principals: BTreeMap::from([("billing".into(), billing), ("operator".into(), operator)]),
     }

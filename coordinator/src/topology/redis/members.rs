@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The servers contacted so far. Servers that no seed named are reached with the credentials of the first seed
-/// of their kind: the servers of a topology share them.
+/// of their kind, or else of another server of it: the servers of a topology share them.
 #[derive(Debug)]
 pub(super) struct Members {
     seeds: Vec<ServerOptions>,
@@ -61,11 +61,13 @@ impl Members {
 
     /// The options to reach the server at `address`.
     pub(super) fn options(&self, address: &str) -> Result<ServerOptions, ServerAddressError> {
-        if let Some(member) = self.known.lock().get(address) {
+        let known = self.known.lock();
+        if let Some(member) = known.get(address) {
             return Ok(member.options());
         }
-        for seed in &self.seeds {
-            if let Some(options) = seed.sibling(address)? {
+        let others = known.values().map(|member| member.options());
+        for like in self.seeds.iter().cloned().chain(others) {
+            if let Some(options) = like.sibling(address)? {
                 return Ok(options);
             }
         }

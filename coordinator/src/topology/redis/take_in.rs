@@ -7,6 +7,7 @@ use ringfence_ring::{ShardId, Slot, Weight};
 use super::{
     RedisTopology,
     answers::{Copied, Join, Trace},
+    first_use::check_keeps_locks,
     member::Member,
     stored::Pointer,
     survey::Survey,
@@ -47,6 +48,7 @@ impl RedisTopology {
         let topology = self.load().await?;
         let id = free_id(&topology, id)?;
         let member = self.caller.members.with(options.into());
+        check_keeps_locks(member.address())?;
         self.check_counters([member.address()]).await?;
         let survey = self.survey_with(&member, &topology).await?;
         let address = member.address().to_owned();

@@ -12,7 +12,7 @@ use super::*;
 /// The most bytes of a reason.
 const REASON_BYTES_MAX: usize = 600;
 
-const SETTINGS: [&str; 29] = [
+const SETTINGS: [&str; 31] = [
     "listen",
     "monitor",
     "insecure",
@@ -24,6 +24,8 @@ const SETTINGS: [&str; 29] = [
     "shards.a",
     "shards.a.url",
     "shards.a.url_file",
+    "topology.url",
+    "topology.url_file",
     "shards.'b.c'.url",
     "tls",
     "tls.cert",
@@ -45,7 +47,7 @@ const SETTINGS: [&str; 29] = [
 ];
 
 /// The settings above that there are.
-const KNOWN: usize = 25;
+const KNOWN: usize = 27;
 
 const VALUES: [&str; 22] = [
     "0",
@@ -85,7 +87,8 @@ fn check(file: &str) -> Result<Option<Config>, TestCaseError> {
             for problem in problems {
                 prop_assert!(problem.len() <= REASON_BYTES_MAX, "{problem}");
                 // Where a URL is to be, or in what is no TOML.
-                let has_secrets = problem.starts_with("shards") || problem.starts_with("TOML");
+                let has_secrets = ["shards", "topology", "TOML"];
+                let has_secrets = has_secrets.iter().any(|begin| problem.starts_with(begin));
                 prop_assert!(!(has_secrets && problem.contains("assw0rd")), "{problem}");
             }
             Ok(None)

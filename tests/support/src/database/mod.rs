@@ -5,6 +5,7 @@
 //! value that stands for them, or with this process. Neither runs as root: where this process does,
 //! they run as nobody.
 
+pub mod etcd;
 pub mod mariadb;
 pub mod postgresql;
 
