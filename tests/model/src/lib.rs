@@ -17,6 +17,8 @@
 //!   shards.
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
+//! * [`witnessed`] is leases at a store whose transactions see no clock, such as etcd: docs/protocol.md, "Witnessed leases". One
+//!   key, two processes. There is no code for it as yet.
 
 mod check;
 pub mod first_use;
@@ -27,6 +29,7 @@ pub mod segments;
 pub mod shares;
 pub mod slot;
 pub mod topology;
+pub mod witnessed;
 mod words;
 
 pub use check::{Checkable, Verdict, check};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use ringfence_model::{
     Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, shares,
-    slot, topology,
+    slot, topology, witnessed,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -86,9 +86,15 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         shares::control,
     );
+    let witnessed = runs(
+        "witnessed",
+        witnessed::clean(),
+        |config| config.name,
+        witnessed::control,
+    );
     (queue.chain(slot).chain(topology).chain(first_use))
         .chain(segments.chain(redlock))
-        .chain(shares)
+        .chain(shares.chain(witnessed))
 }
 
 /// The runs of one model.

@@ -9,3 +9,4 @@ mod redlock;
 mod segments;
 mod shares;
 mod slot;
+mod witnessed;

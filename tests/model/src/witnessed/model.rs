@@ -1,0 +1,49 @@
+use stateright::{Model, Property};
+
+use super::{
+    Action, Configuration, Rule, World,
+    properties::{all, reached},
+    state::{Doing, PROCESSES, Process},
+};
+use crate::ruled::Ruled;
+
+/// A configuration, with all rules or without one.
+pub type WitnessedModel = Ruled<Configuration, Rule>;
+
+impl Model for WitnessedModel {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        let process = |budget| Process {
+            nonce: 1,
+            doing: Doing::Nothing,
+            budget,
+        };
+        vec![World {
+            now: 0,
+            record: None,
+            ticket: None,
+            stamp: 0,
+            beats: [None; PROCESSES],
+            beaten: 0,
+            processes: self.config.budgets.map(process),
+            requests: Vec::new(),
+            answers: Vec::new(),
+            happened: None,
+        }]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        self.enabled(world, actions);
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        self.after(world, action)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let events = self.config.reaches.iter().copied();
+        self.chosen(all(), events.map(reached))
+    }
+}
