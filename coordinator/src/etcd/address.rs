@@ -119,7 +119,8 @@ fn host_and_port(node: &str) -> Option<String> {
     let host = authority.host();
     let port = match authority.port() {
         Some(port) => port.as_str().parse().ok().filter(|port| *port != 0)?,
-        None => PORT,
+        None if host == node => PORT,
+        None => return None,
     };
     (!host.is_empty()).then(|| format!("{host}:{port}"))
 }
