@@ -23,9 +23,12 @@ async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(members + spare).await;
     let urls = servers.urls();
     let named = urls[..members].join(",");
-    let mut args = vec!["ring", "init", "--servers-are-new", "--max-lease", "2s"];
+    let mut args = vec!["ring", "init", "--servers-are-new"];
     args.extend(["--topology", &urls[0], "--redis", &named]);
     args.extend(more);
+    if !more.contains(&"--max-lease") {
+        args.extend(["--max-lease", "2s"]);
+    }
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers

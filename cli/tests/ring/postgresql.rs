@@ -16,7 +16,7 @@ use ringfence_test_support::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{each, founded, told};
+use super::{each, founded, founded_with, told};
 use crate::{binary::ringfence, serve::Coordinator};
 
 /// A server with tables, as an owner makes them, and a role with exactly the rights that are printed.
@@ -123,7 +123,9 @@ fn begins(believed: &Believed, key: &str, token: Token) {
 /// In the end the record is on PostgreSQL too, and the servers of Redis are gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ring_moves_from_redis_to_postgresql_under_load_and_no_lock_is_lost() {
-    let (redis, (server, postgres)) = (founded(1, 0).await, prepared().await);
+    // Longer than a busy machine takes to answer a renewal.
+    let redis = founded_with(1, 0, &["--max-lease", "10s"]).await;
+    let (server, postgres) = prepared().await;
     let first = redis.urls()[0].clone();
     let both = format!("{first},{postgres}");
     let mut clients = Vec::new();
@@ -213,7 +215,7 @@ async fn a_coordinator_serves_locks_on_postgresql_and_mariadb_and_no_counters() 
     let (_postgres, first) = prepared().await;
     let (_mariadb, second) = prepared_mariadb().await;
     let both = format!("{first},{second}");
-    let init = ["init", "--servers-are-new", "--max-lease", "2s"];
+    let init = ["init", "--servers-are-new", "--max-lease", "10s"];
     assert_eq!(ring(&both, &init)["done"], "founded");
     let coordinator = Coordinator::start_at(&[first, second]);
     let builder = || Client::builder().coordinators(&*coordinator.url);
@@ -275,7 +277,7 @@ async fn a_topology_with_counters_gets_no_shard_that_keeps_none() {
 async fn a_topology_on_postgresql_moves_to_mariadb_and_no_lock_is_lost() {
     let (_postgres, first) = prepared().await;
     let (_mariadb, second) = prepared_mariadb().await;
-    let init = ["init", "--servers-are-new", "--max-lease", "2s"];
+    let init = ["init", "--servers-are-new", "--max-lease", "10s"];
     assert_eq!(ring(&first, &init)["done"], "founded");
     let both = format!("{first},{second}");
     let client = Client::builder().servers(both.split(','));
