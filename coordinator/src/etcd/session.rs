@@ -35,7 +35,8 @@ const READ_AT_ONCE: usize = 96;
 /// The gate of a session that is not used any more is deleted after this.
 const GATE_SECONDS: i64 = 3600;
 
-/// Commits after which a session says that it is in use. Every process looks at the topology every few seconds.
+/// Commits after which a session says that it is in use. Reads do not count: a session that commits nothing for
+/// [`GATE_SECONDS`] is over, and its next commit fails once.
 const KEEP_EVERY: u32 = 128;
 
 /// A sequence of reads and commits. Every commit depends on the session's gate, a key that a later session deletes: so the
