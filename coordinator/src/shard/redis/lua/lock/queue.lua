@@ -80,8 +80,10 @@ end
 -- Extends the queue's expiry to the end of a ticket that is sent now.
 local function prolong(queue)
   local shard = queue.shard
-  redis.call('PEXPIRE', queue.places, shard.keep)
-  redis.call('PEXPIRE', queue.tickets, shard.keep)
+  -- At a time, not after one: until 7.2 the server's clock goes on during a script.
+  local ends = string.format('%d', shard.now + shard.keep)
+  redis.call('PEXPIREAT', queue.places, ends)
+  redis.call('PEXPIREAT', queue.tickets, ends)
   if shard.marked < shard.now + shard.keep then
     shard.marked = shard.now + 2 * shard.keep
     redis.call('SET', shard.queues, string.format('%d', shard.marked), 'PX', 2 * shard.keep)
