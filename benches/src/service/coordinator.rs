@@ -35,7 +35,8 @@ pub(crate) async fn serve(url: &str) -> Result<(), Failure> {
         principals: BTreeMap::new(),
     };
     // As `ringfence serve` has it.
-    let client = Client::builder().redis(url).handoff(0, Duration::ZERO);
+    let client = Client::builder().redis(url).servers_are_new(true);
+    let client = client.handoff(0, Duration::ZERO);
     let service = Service::bind(&config, client.build().await?).await?;
     println!("http://{}", service.address()?);
     std::io::stdout().flush()?;
