@@ -177,8 +177,10 @@ impl Session {
             }
             Event::Downgraded(id, Err(error)) => self.refuse(id, &error),
             Event::Contended(id, lease) => {
-                self.contended(id, &lease);
-                self.work.push(work::watch(id, lease));
+                if self.has(id, &lease) {
+                    self.contended(id, &lease);
+                    self.work.push(work::watch(id, lease));
+                }
             }
             Event::Ended(id) => self.ended(id),
             Event::Renewed => self.renewed(),
@@ -206,11 +208,14 @@ impl Session {
         self.shared.handles.seal(&lease.reference(), caller)
     }
 
-    /// Tells that another caller waits for the lock of ask `id`, unless that is known, or another lock.
-    fn contended(&mut self, id: u64, lease: &Arc<DetachedLease>) {
-        let is_its =
-            matches!(self.entries.get(&id), Some(Entry::Held(held)) if Arc::ptr_eq(held, lease));
-        if is_its && lease.is_contended() && self.contended.insert(id) {
+    /// Whether `lease` is still the lock of ask `id`.
+    fn has(&self, id: u64, lease: &Arc<DetachedLease>) -> bool {
+        matches!(self.entries.get(&id), Some(Entry::Held(held)) if Arc::ptr_eq(held, lease))
+    }
+
+    /// Tells that another caller waits for the lock of ask `id`, unless that is known.
+    fn contended(&mut self, id: u64, lease: &DetachedLease) {
+        if lease.is_contended() && self.contended.insert(id) {
             self.tell(id, Kind::Contended(ContendedNotice {}));
         }
     }
