@@ -25,7 +25,7 @@
 //! | a hot balance that Ringfence may store | [`Client::counters`] | one effect per request id; nothing is deducted that is not there | mostly 1 | repeat the request with its id: one effect |
 //! | one leader, and others that observe it | [`Client::election`] | one leader, with a token | as a lock; an observer asks once per second | the leader is warned first; the next candidate leads within a lease |
 //! | to wait until N parts are done | [`Client::latch`] | it opens once, and never too early | 1 per count; waiting: 1 per client and 200 ms | repeat the count with its id |
-//! | any of these without tokio | [`blocking`] | the same | the same | the same |
+//! | callers without tokio | [`blocking`]: the same locks and multi-locks; `block_on` for the rest | the same | the same | the same |
 
 mod account;
 pub mod blocking;
