@@ -189,8 +189,8 @@ impl Builder {
 
     /// Uses coordinators of the service instead of shards: for a process that must not reach the servers. Locks of every
     /// kind, multi-locks and elections work as on shards; a lock passes between the tasks of this process by way of the
-    /// coordinator. Counters and latches are those at the shards, too. Segmented locks, namespaces with replicas and the
-    /// ring need a client that reaches the shards. If the runtime ends before [`Client::close`](crate::Client::close), locks end with their leases.
+    /// coordinator. Counters and latches are those at the shards, too. Segmented locks and the ring need a
+    /// client that reaches the shards. If the runtime ends before [`Client::close`](crate::Client::close), locks end with their leases.
     #[cfg(feature = "service")]
     pub fn coordinators(mut self, coordinators: impl Into<crate::Coordinators>) -> Self {
         self.place = Some(Place::Service(coordinators.into()));

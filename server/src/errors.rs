@@ -85,11 +85,9 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
             replicas,
         } => {
             return Error::invalid(
-                "namespace",
-                namespace.to_string(),
-                format!(
-                    "one with 1 replica, not {replicas}: another coordinator could not go on with its locks"
-                ),
+                "mode",
+                format!("a share of a key of {namespace}, whose locks have {replicas} replicas"),
+                "the whole key",
             );
         }
         AcquireError::LeaseTooShort(lease) => return short("lease", lease),

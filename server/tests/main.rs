@@ -14,6 +14,7 @@ mod limits;
 mod locks;
 mod monitor;
 mod relayed;
+mod replicated;
 mod resize;
 mod scene;
 mod sessions;

@@ -12,6 +12,7 @@ use ringfence_api::v1::{
     counter_service_client::CounterServiceClient, lock_service_client::LockServiceClient,
 };
 use ringfence_client::Client;
+use ringfence_coordinator::spawn::RedisServer;
 use ringfence_server::{Config, Limits, Service};
 use ringfence_test_support::Servers;
 use tokio::{sync::oneshot, task::JoinSet};
@@ -128,6 +129,23 @@ impl Scene {
             servers,
             coordinator,
         }
+    }
+
+    /// A coordinator on three servers, where locks of the namespace `ledger` have three replicas, and no lease is longer
+    /// than `longest`.
+    pub(crate) async fn replicated(longest: Duration, set_up: impl FnOnce(&mut Config)) -> Self {
+        let servers = Servers::spawn(3).await;
+        let founder = servers.builder().max_lease(longest).replicas("ledger", 3);
+        Self {
+            other: founder.build().await.unwrap(),
+            coordinator: Coordinator::start(&servers, set_up).await,
+            servers,
+        }
+    }
+
+    /// One of its servers.
+    pub(crate) fn server(&mut self, index: usize) -> &mut RedisServer {
+        &mut self.servers.servers[index]
     }
 
     /// A client of the servers, to be built.

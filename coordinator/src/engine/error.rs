@@ -20,9 +20,7 @@ pub enum AcquireError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// Locks of the namespace have several replicas, and the call is not for such locks.
-    #[error(
-        "namespace {namespace} has {replicas} replicas: its locks are mutexes, and only the process that acquired one can renew and release it"
-    )]
+    #[error("namespace {namespace} has {replicas} replicas: its locks are mutexes")]
     Replicated {
         /// The namespace.
         namespace: Namespace,

@@ -5,15 +5,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use ringfence_ring::Replicas;
 use tokio::time::sleep;
 
 use super::{
-    AcquireError, CoordinatorError, DetachedLease, Engine, LeaseRef, ReleaseAnswer,
-    local::{Lease, LeaseState, Terms, events},
-    ring::{Declaration, ShardLease, renewer::LeaseRenewer},
+    AcquireError, CoordinatorError, DetachedLease, Engine, Inner, LeaseRef, ReleaseAnswer,
+    local::{LeaseState, Terms, events},
+    quorum::ReplicatedLease,
+    ring::{Declaration, Ring, Routing, ShardLease, renewer::LeaseRenewer},
 };
 use crate::{
     backoff::Backoff,
+    clock::Instant,
     driver::Answered,
     ids::Token,
     shard::{Op, Reply, ShardError},
@@ -32,7 +35,8 @@ impl Engine {
     /// # Errors
     ///
     /// [`AcquireError`]: it is not known whether the lock is held. In the recovery period of its
-    /// shard, and while its slot migrates, only an engine that holds it can renew it.
+    /// shard, and while its slot migrates, only an engine that holds it can renew it. A lock with replicas is taken up if a
+    /// majority of them has its record: one shard of three may be away.
     ///
     /// # Cancel safety
     ///
@@ -43,7 +47,6 @@ impl Engine {
         wait: Duration,
     ) -> Result<Option<DetachedLease>, AcquireError> {
         self.has_shards()?;
-        self.0.routing.check_single(&lease.key)?;
         let until = self.0.now() + wait;
         let mut pauses = Backoff::new(RETRY.0, RETRY.1);
         loop {
@@ -64,28 +67,17 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooManyHeld`], [`AcquireError::Replicated`].
+    /// [`AcquireError::TooManyHeld`], [`AcquireError::Moved`].
     ///
     /// # Cancel safety
     ///
     /// Dropping the future releases the lock in the background.
     pub async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, AcquireError> {
         self.has_shards()?;
-        self.0.routing.check_single(&lease.key)?;
-        let route = self.0.routing.route(&lease.key);
-        let shard_lease = self.lease(lease, &route.renewer)?;
-        {
-            let mut in_flight = shard_lease.in_flight.lock();
-            for renewer in route.renewers() {
-                in_flight.at(&route.renewer, &renewer).comes();
-            }
-        }
-        shard_lease.end_here();
-        let answer = shard_lease.send_release(false, true).await;
-        Ok(match answer {
-            // It may have been at the other shard, which is asked in the background.
-            ReleaseAnswer::Lost if route.migration.is_some() => ReleaseAnswer::Unknown,
-            answer => answer,
+        Ok(match self.found(lease)? {
+            Found::Single(shard_lease) => send_release(&self.0.routing, shard_lease).await,
+            Found::Replicated(replicated) => replicated.release_at_all().await,
+            Found::Nowhere => ReleaseAnswer::Lost,
         })
     }
 
@@ -101,70 +93,138 @@ impl Engine {
     }
 
     async fn take_up(&self, lease: &LeaseRef) -> Result<Option<DetachedLease>, AcquireError> {
-        let at = self.0.routing.route(&lease.key).renewer;
-        let shard = || at.driver.id().to_string();
-        let forced = self.0.routing.is_to_be_forced(&lease.key);
-        let shard_lease = self.lease(lease, &at)?;
-        let taken: Arc<dyn Lease> = shard_lease.clone();
-        let taken = DetachedLease::new(taken, lease.token, self.0.queues.clone(), None);
-        let Answered { reply, sent } = confirm(&shard_lease, lease.token, &at).await?;
-        let now = self.0.now();
-        match reply {
-            Reply::Renewed { .. } if shard_lease.granted(lease.token, sent, now, None) => {
+        let detached = |taken| DetachedLease::new(taken, lease.token, self.0.queues.clone(), None);
+        match self.found(lease)? {
+            Found::Single(shard_lease) => {
+                let taken = detached(shard_lease.clone());
+                let at = shard_lease.renewer().clone();
+                let confirmed = confirmed(&self.0.routing, &shard_lease, lease.token, &at);
+                let Some(sent) = confirmed.await? else {
+                    return Ok(None);
+                };
+                let now = self.0.now();
+                if !shard_lease.granted(lease.token, sent, now, None) {
+                    return Err(AcquireError::TooLate);
+                }
                 events::renewed(&shard_lease, false, sent, now);
                 at.keep(&shard_lease);
                 Ok(Some(taken))
             }
-            Reply::Renewed { .. } => Err(AcquireError::TooLate),
-            Reply::Lost if !forced => Ok(None),
-            Reply::Grace { retry_after } => Err(AcquireError::Grace {
-                shard: shard(),
-                new: self.0.routing.topology().is_new(at.driver.id()),
-                retry_after,
-            }),
-            Reply::Moving { .. } => Err(AcquireError::Moving { shard: shard() }),
-            Reply::Lost | Reply::Moved { .. } => {
-                self.0.routing.refresh();
-                Err(AcquireError::Moved)
+            Found::Replicated(replicated) => {
+                let taken = detached(replicated.clone());
+                Ok(replicated.take_up(lease.token).await?.then_some(taken))
             }
-            reply => {
-                let (what, reason) = ("confirm", format!("unexpected answer {reply:?}"));
-                Err(ShardError::Refused { what, reason }.into())
-            }
+            Found::Nowhere => Ok(None),
         }
     }
 
     /// A lease that is not held here yet.
-    fn lease(
-        &self,
-        lease: &LeaseRef,
-        at: &Arc<LeaseRenewer>,
-    ) -> Result<Arc<ShardLease>, AcquireError> {
-        let requests = &self.0.requests;
-        requests.add_one().map_err(AcquireError::TooManyHeld)?;
+    fn found(&self, lease: &LeaseRef) -> Result<Found, AcquireError> {
+        let Inner {
+            requests,
+            routing,
+            queues,
+            around,
+            ..
+        } = &*self.0;
         let terms = Terms {
             label: lease.label.clone(),
             mode: lease.mode,
             preferred: false,
             // It is in no queue.
-            share: self.0.queues.place_for(lease.mode),
+            share: queues.place_for(lease.mode),
             lease: lease.lease,
             tokens: lease.tokens,
             hold_for: lease.hold_for,
         };
-        let view = &self.0.around.view;
-        let state = LeaseState::new(lease.key.clone(), lease.nonce, terms, lease.tokens, view);
-        state.set_tokens_granted(lease.tokens);
-        let receiver = requests.local.clone();
-        // It requests nothing that depends on the declaration.
-        let declaration = Declaration::NONE;
-        Ok(ShardLease::new(
-            declaration,
-            state,
-            false,
-            at.clone(),
-            receiver,
-        ))
+        let declaration = routing.declaration(&lease.key);
+        match (declaration.replicas, lease.replicas.len()) {
+            (Replicas::One, 0) => {
+                requests.add_one().map_err(AcquireError::TooManyHeld)?;
+                let (key, view) = (lease.key.clone(), &around.view);
+                let state = LeaseState::new(key, lease.nonce, terms, lease.tokens, view);
+                state.set_tokens_granted(lease.tokens);
+                let (renewer, receiver) =
+                    (routing.route(&lease.key).renewer, requests.local.clone());
+                // It requests nothing that depends on the declaration.
+                let declaration = Declaration::NONE;
+                let single = ShardLease::new(declaration, state, false, renewer, receiver);
+                Ok(Found::Single(single))
+            }
+            (replicas, count) if replicas.get() as usize == count => {
+                let (requests, routing) = (requests.clone(), routing.clone());
+                let ring = Arc::new(Ring { requests, routing });
+                let replicated = ReplicatedLease::of_another(&ring, declaration, lease, terms)?;
+                Ok(Found::Replicated(replicated))
+            }
+            // This process has yet to learn of the declaration of its namespace.
+            (Replicas::One, _) => {
+                routing.refresh();
+                Err(AcquireError::Moved)
+            }
+            // Its namespace was declared since, while none of its locks was held.
+            _ => Ok(Found::Nowhere),
+        }
+    }
+}
+
+/// A lock of another engine.
+enum Found {
+    Single(Arc<ShardLease>),
+    Replicated(Arc<ReplicatedLease>),
+    Nowhere,
+}
+
+/// Has the shard of `at` extend the record of `lease`. Returns the time when the request left; None: it has no such record.
+pub(super) async fn confirmed(
+    routing: &Routing,
+    lease: &ShardLease,
+    token: Token,
+    at: &LeaseRenewer,
+) -> Result<Option<Instant>, AcquireError> {
+    let shard = || at.driver.id().to_string();
+    let forced = routing.is_to_be_forced(&lease.key);
+    let Answered { reply, sent } = confirm(lease, token, at).await?;
+    match reply {
+        Reply::Renewed { .. } => Ok(Some(sent)),
+        Reply::Lost if !forced => Ok(None),
+        Reply::Grace { retry_after } => Err(AcquireError::Grace {
+            shard: shard(),
+            new: routing.topology().is_new(at.driver.id()),
+            retry_after,
+        }),
+        Reply::Moving { .. } => Err(AcquireError::Moving { shard: shard() }),
+        Reply::Lost | Reply::Moved { .. } => {
+            routing.refresh();
+            Err(AcquireError::Moved)
+        }
+        reply => {
+            let (what, reason) = ("confirm", format!("unexpected answer {reply:?}"));
+            Err(ShardError::Refused { what, reason }.into())
+        }
+    }
+}
+
+/// Releases `lease`, which another engine was granted, wherever it may be. The future waits for the answer.
+pub(super) fn send_release(
+    routing: &Routing,
+    lease: Arc<ShardLease>,
+) -> impl Future<Output = ReleaseAnswer> + Send + use<> {
+    let route = routing.route(&lease.key);
+    {
+        let mut in_flight = lease.in_flight.lock();
+        for renewer in route.renewers() {
+            in_flight.at(&route.renewer, &renewer).comes();
+        }
+    }
+    lease.end_here();
+    let answer = lease.send_release(false, true);
+    async move {
+        match answer.await {
+            // It may have been at the other shard, which is asked in the background.
+            ReleaseAnswer::Lost if route.migration.is_some() => ReleaseAnswer::Unknown,
+            answer => answer,
+        }
     }
 }
 

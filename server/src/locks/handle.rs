@@ -56,6 +56,9 @@ struct Content {
     capacity: u32,
     #[prost(uint32, tag = "12")]
     tokens: u32,
+    /// The nonces at the replicas: of each the client, 16 bytes, and the sequence, 8 bytes.
+    #[prost(bytes = "vec", tag = "13")]
+    replicas: Vec<u8>,
 }
 
 impl Handles {
@@ -93,6 +96,11 @@ impl Handles {
             permits,
             capacity,
             tokens: lease.tokens,
+            replicas: lease
+                .replicas
+                .iter()
+                .flat_map(|nonce| bytes_of(*nonce))
+                .collect(),
         };
         let content = content.encode_to_vec();
         let mac = self.mac(caller, &content).finalize().into_bytes();
@@ -144,6 +152,7 @@ fn lease(content: &Content, client: &Client) -> Option<LeaseRef> {
             client: ClientId(u128::from_be_bytes(bytes)),
             sequence: content.sequence,
         },
+        replicas: nonces(&content.replicas)?,
         token: Token::from_number(content.token),
         tokens: content.tokens.max(1),
         mode: match content.mode() {
@@ -159,6 +168,22 @@ fn lease(content: &Content, client: &Client) -> Option<LeaseRef> {
         lease: Duration::from_micros(content.lease_us),
         hold_for: ends_at.map(|ends_at| ends_at.saturating_sub(unix_now())),
     })
+}
+
+fn bytes_of(nonce: Nonce) -> impl Iterator<Item = u8> {
+    let (client, sequence) = (nonce.client.0.to_be_bytes(), nonce.sequence.to_be_bytes());
+    client.into_iter().chain(sequence)
+}
+
+fn nonces(bytes: &[u8]) -> Option<Vec<Nonce>> {
+    let nonces = bytes.chunks(16 + 8).map(|nonce| {
+        let (client, sequence) = nonce.split_at_checked(16)?;
+        Some(Nonce {
+            client: ClientId(u128::from_be_bytes(client.try_into().ok()?)),
+            sequence: u64::from_be_bytes(sequence.try_into().ok()?),
+        })
+    });
+    nonces.collect()
 }
 
 /// The time since 1970. Only the end of a fixed hold, which coordinators have in common, goes by it.

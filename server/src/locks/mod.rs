@@ -18,7 +18,7 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{
-    Client, Guard, Holder, LeaseRef, Lock, LockMode, Preference, ReleaseAnswer, Replicas, Waiting,
+    Client, Guard, Holder, LeaseRef, Lock, LockMode, Preference, ReleaseAnswer, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -173,18 +173,6 @@ impl LockService for Locks {
     }
 }
 
-/// Refuses a namespace whose locks have replicas: no other coordinator could go on with them.
-fn is_single(client: &Client, name: &str) -> Result<(), Error> {
-    match client.topology().namespaces.of_name(name) {
-        Replicas::One => Ok(()),
-        replicas => {
-            let value = format!("{name}, with {replicas} replicas");
-            let limit = "one with 1 replica: the service has no locks with replicas yet";
-            Err(Error::invalid("namespace", value, limit))
-        }
-    }
-}
-
 /// A place in the queue of waiters, and the grant. `observe` gets the reasons to wait.
 pub(crate) async fn grant(
     client: &Client,
@@ -195,7 +183,6 @@ pub(crate) async fn grant(
     deadline: Deadline,
     observe: Option<Observe>,
 ) -> Result<Guard, Error> {
-    is_single(client, namespace(&ask.namespace))?;
     traces::shard(client, namespace(&ask.namespace), &ask.key);
     let mut lock = share(client, ask)?
         .namespace(namespace(&ask.namespace))
@@ -291,43 +278,5 @@ mod tests {
         assert_eq!(error.reason, Reason::TimedOut);
         assert!(error.message.contains("worker 7"), "{}", error.message);
         drop(held);
-    }
-
-    #[tokio::test]
-    async fn a_lock_with_replicas_is_refused() {
-        let client = Client::builder().embedded(3).replicas("ledger", 3);
-        let client = client.build().await.unwrap();
-        let ask = |namespace: &str| AcquireRequest {
-            namespace: namespace.into(),
-            key: "key".into(),
-            wait: Some(prost_types::Duration::default()),
-            ..AcquireRequest::default()
-        };
-        let (lease, stop) = (Duration::from_secs(1), CancellationToken::new());
-        let ledger = ask("ledger");
-        let granted = grant(
-            &client,
-            &stop,
-            &ledger,
-            1,
-            lease,
-            Deadline::of(&Request::new(())),
-            None,
-        );
-        let refused = granted.await.unwrap_err();
-        assert_eq!(refused.input.unwrap().field, "namespace");
-        let default = ask("");
-        let granted = grant(
-            &client,
-            &stop,
-            &default,
-            1,
-            lease,
-            Deadline::of(&Request::new(())),
-            None,
-        );
-        drop(granted.await.unwrap());
-        let guard = client.lock("key").namespace("ledger").try_acquire().await;
-        guard.unwrap().release().await;
     }
 }

@@ -108,6 +108,16 @@ pub(crate) trait Lease: fmt::Debug + Send + Sync + 'static {
         self.state().nonce == nonce
     }
 
+    /// The acquisitions at its replicas, in the order of their ranks. None for a lock with one replica.
+    fn replica_nonces(&self) -> Vec<Nonce> {
+        Vec::new()
+    }
+
+    /// Its holder is outside of this process from now on.
+    fn detach(&self) {
+        self.state().detach();
+    }
+
     /// The reason why it is not granted yet, if there was an answer.
     fn refusal(&self) -> Option<AcquireError> {
         self.state().refusal.lock().clone()

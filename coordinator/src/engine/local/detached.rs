@@ -44,6 +44,8 @@ pub struct LeaseRef {
     pub key: LockKey,
     /// The acquisition.
     pub nonce: Nonce,
+    /// The acquisitions at its replicas, in the order of their ranks. None for a lock with one replica.
+    pub replicas: Vec<Nonce>,
     /// The fencing token.
     pub token: Token,
     /// How many tokens are the holder's, from `token` on.
@@ -65,10 +67,11 @@ impl DetachedLease {
         queues: Arc<Handle>,
         holding: Option<Holding>,
     ) -> Self {
-        lease.state().detach();
-        let (key, nonce) = (&lease.state().key, lease.state().nonce);
-        let mut table = queues.table(key).lock();
-        table.detached.insert(nonce, Arc::downgrade(&lease));
+        lease.detach();
+        let mut table = queues.table(&lease.state().key).lock();
+        for nonce in nonces(&*lease) {
+            table.detached.insert(nonce, Arc::downgrade(&lease));
+        }
         drop(table);
         Self {
             lease,
@@ -85,6 +88,7 @@ impl DetachedLease {
         LeaseRef {
             key: state.key.clone(),
             nonce: state.nonce,
+            replicas: self.lease.replica_nonces(),
             token: self.token,
             tokens: self.tokens(),
             mode: state.mode(),
@@ -270,12 +274,21 @@ impl Drop for DetachedLease {
         // Another value may stand for the same lock.
         let of =
             |lease: &Weak<dyn Lease>| std::ptr::addr_eq(lease.as_ptr(), Arc::as_ptr(&self.lease));
-        if table.detached.get(&state.nonce).is_some_and(of) {
-            table.detached.remove(&state.nonce);
+        for nonce in nonces(&*self.lease) {
+            if table.detached.get(&nonce).is_some_and(of) {
+                table.detached.remove(&nonce);
+            }
         }
         drop(table);
         self.lease.clone().leave();
     }
+}
+
+/// All that messages of shards may name `lease` by.
+fn nonces(lease: &dyn Lease) -> impl Iterator<Item = Nonce> {
+    [lease.state().nonce]
+        .into_iter()
+        .chain(lease.replica_nonces())
 }
 
 impl fmt::Debug for DetachedLease {

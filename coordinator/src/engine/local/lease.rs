@@ -308,6 +308,11 @@ impl LeaseState {
         self.wanted_since.fetch_max(since.as_nanos(), Relaxed);
     }
 
+    /// A renewal that left before this is not enough for a holder outside of this process.
+    pub(crate) fn wanted_since(&self) -> Instant {
+        Instant::from_nanos(self.wanted_since.load(Relaxed))
+    }
+
     /// Whether it has been renewed, or granted for a whole lease, by a request that left at `since`
     /// or later.
     pub(crate) fn is_renewed_since(&self, since: Instant) -> bool {
@@ -316,8 +321,7 @@ impl LeaseState {
 
     /// Whether it is to be renewed. A detached lease is not, unless its holder asks for that.
     pub(crate) fn is_to_be_renewed(&self) -> bool {
-        let wanted_since = Instant::from_nanos(self.wanted_since.load(Relaxed));
-        !self.is_detached() || !self.is_renewed_since(wanted_since)
+        !self.is_detached() || !self.is_renewed_since(self.wanted_since())
     }
 
     /// It has no holder: it is kept until `until`.

@@ -48,6 +48,18 @@ impl Lease for ReplicatedLease {
         self.nonce == nonce || self.ranks.lock().of(nonce).is_some()
     }
 
+    fn replica_nonces(&self) -> Vec<Nonce> {
+        let leases = self.ranks.lock().leases();
+        leases.iter().map(|lease| lease.nonce).collect()
+    }
+
+    fn detach(&self) {
+        // Under the lock under which leases of ranks are replaced.
+        let ranks = self.ranks.lock();
+        self.state.detach();
+        ranks.all.iter().for_each(|rank| rank.lease.detach());
+    }
+
     fn refusal(&self) -> Option<AcquireError> {
         self.because(&self.ranks.lock())
     }
@@ -88,8 +100,14 @@ impl Lease for ReplicatedLease {
     }
 
     fn renew(self: Arc<Self>) {
-        for lease in self.ranks.lock().leases() {
+        // A rank may have ended, and takes the lock then.
+        let leases = self.ranks.lock().leases();
+        for lease in leases {
+            lease.want_renewal(self.wanted_since());
             lease.renew();
+        }
+        if self.is_detached() {
+            self.install();
         }
     }
 
@@ -170,7 +188,7 @@ pub(super) fn give_back(lease: Arc<ShardLease>, yields: bool) {
 }
 
 /// The answer of a majority. Waits for the lead, too, but not for long: until it has answered, it refuses others.
-async fn released<F>(mut releases: FuturesUnordered<F>, majority: usize) -> ReleaseAnswer
+pub(super) async fn released<F>(mut releases: FuturesUnordered<F>, majority: usize) -> ReleaseAnswer
 where
     F: Future<Output = (bool, ReleaseAnswer)>,
 {

@@ -1,7 +1,7 @@
 //! A replicated lease while it is held: as many replicas as possible have it, and it ends with the majority.
 
 use super::{
-    super::local::{Answer as Granted, Judged, Phase, Tokens, events},
+    super::local::{Answer as Granted, Judged, Lease, Phase, Tokens, events},
     handle::give_back,
     lease::ReplicatedLease,
     ranks::Ranks,
@@ -57,7 +57,7 @@ impl ReplicatedLease {
         let now = self.now();
         let missing: Vec<_> = {
             let mut ranks = self.ranks.lock();
-            if self.is_over() {
+            if self.is_over() || self.is_detached() {
                 return;
             }
             if late {
@@ -79,6 +79,30 @@ impl ReplicatedLease {
         for (former, fresh) in missing {
             give_back(former, false);
             self.send_confirm(fresh, token, true);
+        }
+        let lower = self.lower(token);
+        self.confirm(token, &lower);
+    }
+
+    /// Its holder, outside of this process, renews it: writes the grant where no rank has it. Not on its own account: the
+    /// holder may have released it elsewhere. And not while a request is out that may be granted.
+    pub(super) fn install(&self) {
+        let token = self.token();
+        let missing: Vec<_> = {
+            let mut ranks = self.ranks.lock();
+            let missing = ranks
+                .all
+                .iter_mut()
+                .filter(|rank| !rank.is_granted() && !rank.is_confirming && !rank.is_wanted);
+            missing
+                .map(|rank| {
+                    rank.is_confirming = true;
+                    rank.lease.clone()
+                })
+                .collect()
+        };
+        for lease in missing {
+            self.send_confirm(lease, token, true);
         }
         let lower = self.lower(token);
         self.confirm(token, &lower);
@@ -152,6 +176,11 @@ impl ReplicatedLease {
             events::lost(&self.state, self.now());
         }
         self.local().over(&self.state);
-        self.give_back(false);
+        if !self.is_detached() {
+            return self.give_back(false);
+        }
+        // Another process may have renewed it.
+        let leases = self.ranks.lock().leases();
+        leases.into_iter().for_each(Lease::leave);
     }
 }

@@ -33,7 +33,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 
 /// One acquisition: a lease at each rank, of which a majority counts.
 #[derive(Debug)]
-pub(super) struct ReplicatedLease {
+pub(crate) struct ReplicatedLease {
     pub(super) state: LeaseState,
     pub(super) declaration: Declaration,
     pub(super) ring: Arc<Ring>,
@@ -71,17 +71,31 @@ impl ReplicatedLease {
         tokens: u32,
         queues: bool,
     ) -> Result<Arc<Self>, AcquireError> {
+        let nonce = || ring.requests.next_nonce();
+        Self::named(ring, declaration, key, terms, tokens, queues, nonce)
+    }
+
+    /// The same. `nonce` gives the nonce of the lock, and then that of each rank.
+    pub(super) fn named(
+        ring: &Arc<Ring>,
+        declaration: Declaration,
+        key: &LockKey,
+        terms: Terms,
+        tokens: u32,
+        queues: bool,
+        mut nonce: impl FnMut() -> Nonce,
+    ) -> Result<Arc<Self>, AcquireError> {
         let replicas = declaration.replicas;
         let slots = ring.routing.slots().replicas(key.slot(), replicas);
         let requests = &ring.requests;
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
         (1..replicas.get()).for_each(|_| requests.add_another());
-        let of = requests.next_nonce();
+        let of = nonce();
         let view = &ring.requests.around.view;
         let lease = Arc::new_cyclic(|me: &Weak<Self>| {
             let ballot = Arc::new(Ballot(me.clone()));
             let rank = |(slot, rank)| {
-                let (key, nonce) = (key.at(slot), requests.next_nonce());
+                let (key, nonce) = (key.at(slot), nonce());
                 let state = LeaseState::new(key, nonce, terms.clone(), tokens, view);
                 let state = state.with_replica(Some(Replica { of, rank }));
                 Rank::new(ring.lease(declaration, state, false, ballot.clone()))
@@ -228,22 +242,35 @@ impl ReplicatedLease {
                 None => None,
             }
         };
-        if let Some(lease) = kept {
-            lease.keep();
-            self.clear_thin(&self.ranks.lock(), now);
+        let Some(lease) = kept else {
+            return self.count();
+        };
+        lease.keep();
+        self.clear_thin(&self.ranks.lock(), now);
+        match self.is_detached() && self.phase() == Phase::Held {
+            true => self.extend(),
+            false => self.count(),
         }
-        self.count();
     }
 
     /// Replaces the lease of `rank` by one that is not asked for yet: a nonce is never used again. Returns the former
     /// lease, to be released. Called under the lock of the ranks, and only before this lease is over.
+    ///
+    /// A holder outside of this process has the nonces, and goes on with them elsewhere: they stay. Then the former lease
+    /// has ended, and is not released.
     pub(super) fn renew_rank(&self, rank: &mut Rank) -> Arc<ShardLease> {
         let requests = &self.ring.requests;
         requests.add_another();
-        let (key, nonce) = (rank.lease.key.clone(), requests.next_nonce());
-        let view = &requests.around.view;
+        let (key, view) = (rank.lease.key.clone(), &requests.around.view);
+        let nonce = match self.is_detached() {
+            true => rank.lease.nonce,
+            false => requests.next_nonce(),
+        };
         let state = LeaseState::new(key, nonce, self.terms.clone(), self.tokens, view);
         let state = state.with_replica(rank.lease.replica);
+        if self.is_detached() {
+            state.detach();
+        }
         let fresh = Rank {
             because: rank.because.take(),
             ..Rank::new(

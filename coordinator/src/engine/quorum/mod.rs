@@ -14,6 +14,7 @@
 //! | `waiting.rs` | while it waits |
 //! | `holding.rs` | while it is held |
 //! | `handle.rs` | as the local queue sees it |
+//! | `resume.rs` | taken up from another engine |
 //! | `ballot.rs` | what the ranks answer |
 //! | `ranks.rs` | the state of the ranks |
 //! | `vote.rs` | the decision, from the answers of the ranks |
@@ -23,6 +24,7 @@ mod handle;
 mod holding;
 mod lease;
 mod ranks;
+mod resume;
 mod vote;
 mod waiting;
 
@@ -33,7 +35,7 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_ring::Replicas;
 
-use self::lease::ReplicatedLease;
+pub(crate) use self::lease::ReplicatedLease;
 use super::{
     AcquireError,
     local::{Authority, Flushing, Lease, Terms},

@@ -99,6 +99,10 @@ impl ReplicatedLease {
 
     /// Asks ranks that are not granted again after a pause, if that can help.
     pub(super) fn look_after(&self) {
+        // A holder outside of this process has it looked after by its renewals.
+        if self.is_detached() {
+            return;
+        }
         let is_due = {
             let ranks = self.ranks.lock();
             let missing = ranks

@@ -180,17 +180,6 @@ impl Routing {
         }
     }
 
-    /// Refuses a key whose lock has several replicas.
-    pub(crate) fn check_single(&self, key: &LockKey) -> Result<(), AcquireError> {
-        match self.replicas_of(key) {
-            Replicas::One => Ok(()),
-            replicas => Err(AcquireError::Replicated {
-                namespace: Namespace::new(key.namespace())?,
-                replicas,
-            }),
-        }
-    }
-
     /// The replicas of the lock of `key`.
     pub(crate) fn replicas_of(&self, key: &LockKey) -> Replicas {
         self.view
