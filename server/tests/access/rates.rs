@@ -1,14 +1,24 @@
 //! A caller that makes too many calls keeps its locks.
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU32,
+            Ordering::{self, Relaxed},
+        },
+    },
     time::Duration,
 };
 
-use ringfence_api::{Error, Reason};
+use ringfence_api::{Error, Reason, v1::lock_service_client::LockServiceClient};
+use ringfence_client::{Client, Guard, ReleaseAnswer};
 use ringfence_test_support::eventually;
-use tokio::{task::JoinSet, time::sleep};
-use tonic::{Code, Status};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+use tonic::{Code, Status, transport::Channel};
 
 use crate::scene::{Scene, acquire, ask, release, renew};
 
@@ -96,5 +106,89 @@ async fn waiting_calls_leave_room_for_renewals_on_their_connection() {
     release(&mut locks, &held.handle).await.unwrap();
     while let Some(waited) = waits.join_next().await {
         waited.unwrap();
+    }
+}
+
+/// What a flood of calls has come to.
+#[derive(Default)]
+struct Flood {
+    offered: AtomicU32,
+    admitted: AtomicU32,
+}
+
+impl Flood {
+    /// The key of the next call.
+    fn key(&self) -> String {
+        format!("flood/{}", self.offered.fetch_add(1, Relaxed))
+    }
+
+    /// Acquires by calls, without end.
+    async fn call(&self, mut locks: LockServiceClient<Channel>) {
+        loop {
+            match acquire(&mut locks, ask(&self.key(), 1000, Some(0))).await {
+                Ok(_) => drop(self.admitted.fetch_add(1, Relaxed)),
+                Err(refused) => assert!(!limited(&refused).is_zero()),
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Acquires over a session, without end.
+    async fn ask(&self, client: Client) {
+        loop {
+            match client.lock(self.key()).try_acquire().await {
+                Ok(_) => drop(self.admitted.fetch_add(1, Relaxed)),
+                Err(refused) => assert!(refused.retry_after().is_some(), "{refused:?}"),
+            }
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(4);
+const LEASE: Duration = Duration::from_secs(3);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lock_is_lost_while_a_caller_makes_ten_times_the_calls_of_its_rate() {
+    let scene = Scene::set_with(|config| config.limits.rate = 20).await;
+    let client = Client::builder().coordinators(&*scene.url);
+    let client = client.build().await.unwrap();
+    let mut locks = scene.locks().await;
+    let (mut guards, mut handles) = (Vec::<Guard>::new(), Vec::new());
+    for number in 0..5 {
+        let lock = client.lock(format!("session/{number}")).lease(LEASE);
+        guards.push(lock.acquire().await.unwrap());
+        let lease_ms = LEASE.as_millis() as u64;
+        let ask = ask(&format!("call/{number}"), lease_ms, Some(0));
+        handles.push(acquire(&mut locks, ask).await.unwrap().handle);
+    }
+    let flood = Arc::new(Flood::default());
+    let mut callers = JoinSet::new();
+    for _ in 0..4 {
+        let (calling, locks) = (flood.clone(), scene.locks().await);
+        callers.spawn(async move { calling.call(locks).await });
+        let (asking, client) = (flood.clone(), client.clone());
+        callers.spawn(async move { asking.ask(client).await });
+    }
+    let until = Instant::now() + 2 * LEASE;
+    let keep = async {
+        let is_enough = || flood.offered.load(Relaxed) >= 10 * flood.admitted.load(Relaxed);
+        while Instant::now() < until || !is_enough() {
+            for handle in &handles {
+                renew(&mut locks, handle).await.unwrap();
+            }
+            assert!(guards.iter().all(Guard::is_held));
+            if let Some(failed) = callers.try_join_next() {
+                failed.unwrap();
+            }
+            sleep(LEASE / 6).await;
+        }
+    };
+    timeout(20 * LEASE, keep).await.unwrap();
+    for guard in guards {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    for handle in &handles {
+        assert_eq!(release(&mut locks, handle).await.unwrap(), 1, "it was held");
     }
 }
