@@ -1,25 +1,13 @@
-//! `--coordinator`: the same commands over `ringfence serve`; and the library there, under load, while a coordinator is
-//! killed.
+//! `--coordinator`: the same commands over `ringfence serve`.
 
 mod stopped;
 
-use std::{
-    fs,
-    process::Stdio,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
-    time::Duration,
-};
+use std::{fs, process::Stdio, time::Duration};
 
-use ringfence_client::{Client, Coordinators, Guard, counter::Terms};
+use ringfence_client::counter::Terms;
 use ringfence_server::token_digest;
 use ringfence_test_support::eventually;
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
 use crate::{
     binary::{Output, command, output, ringfence},
@@ -310,90 +298,4 @@ async fn a_counter_needs_the_role_of_its_callers_token() {
         &*coordinator.url,
     ];
     assert_eq!(ringfence(&unknown).code, 69);
-}
-
-/// What the tasks under load have seen of one key.
-#[derive(Default)]
-struct Seen {
-    inside: AtomicBool,
-    token: AtomicU64,
-    count: AtomicU64,
-}
-
-/// Holds `key` again and again, and checks that nobody else does.
-async fn contend(client: Client, key: usize, seen: Arc<Seen>, stop: Arc<AtomicBool>) {
-    let lock = client.lock(format!("key/{key}")).lease(LEASE);
-    while !stop.load(SeqCst) {
-        let guard = lock.acquire().await.unwrap();
-        if !guard.is_held() {
-            continue;
-        }
-        assert!(!seen.inside.swap(true, SeqCst), "two holders of {key}");
-        let token = guard.token().get();
-        assert!(
-            seen.token.swap(token, SeqCst) < token,
-            "the tokens of {key} rise"
-        );
-        sleep(Duration::from_millis(1)).await;
-        seen.inside.store(false, SeqCst);
-        seen.count.fetch_add(1, SeqCst);
-        guard.release().await;
-    }
-}
-
-/// The lease of locks that are kept all the time.
-const KEPT: Duration = Duration::from_secs(5);
-
-#[tokio::test(flavor = "multi_thread")]
-async fn no_lock_is_lost_when_a_coordinator_is_killed_under_load() {
-    const KEYS: usize = 8;
-    let servers = founded().await;
-    let start = || Coordinator::start(&servers, SECRET);
-    let [mut one, two] = [start(), start()];
-    let mut clients = Vec::new();
-    for _ in 0..2 {
-        let urls = Coordinators::new([&one.url, &two.url]);
-        clients.push(Client::builder().coordinators(urls).build().await.unwrap());
-    }
-    // Of several leases: their sessions are at both coordinators.
-    let mut kept = Vec::<Guard>::new();
-    for number in 0..20_u32 {
-        let lock = clients[number as usize % 2].lock(format!("kept/{number}"));
-        let lease = KEPT + Duration::from_millis(100) * (number % 3);
-        kept.push(lock.lease(lease).acquire().await.unwrap());
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    let seen: [Arc<Seen>; KEYS] = std::array::from_fn(|_| Arc::default());
-    let mut tasks = JoinSet::new();
-    for number in 0..32 {
-        let (client, key) = (clients[number % 2].clone(), number % KEYS);
-        tasks.spawn(contend(client, key, seen[key].clone(), stop.clone()));
-    }
-    let counts = || seen.each_ref().map(|seen| seen.count.load(SeqCst));
-    let go_on = async || {
-        let before = counts();
-        let more = || async {
-            counts()
-                .iter()
-                .zip(before)
-                .all(|(now, before)| *now > before)
-        };
-        eventually("every key is held again", more).await;
-    };
-    go_on().await;
-    one.kill();
-    go_on().await;
-    sleep(2 * KEPT).await;
-    go_on().await;
-    stop.store(true, SeqCst);
-    while let Some(done) = timeout(Duration::from_secs(30), tasks.join_next())
-        .await
-        .unwrap()
-    {
-        done.unwrap();
-    }
-    assert!(kept.iter().all(Guard::is_held));
-    for guard in kept {
-        assert_eq!(guard.release().await, ringfence_client::ReleaseAnswer::Held);
-    }
 }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! run ─► nemesis ─► servers, proxies, processes       by a plan that comes from the seed
+//!  ├──► coordinator processes                          two; then clients reach no server
 //!  ├──► mover processes ─► resizes                    back and forth; killed, stopped, two at once
 //!  └──► client processes ─► locks ─► resource         each writes its history
 //!                └────────► history ─► checker ─► violations
@@ -12,6 +13,7 @@
 
 pub mod checker;
 pub mod client;
+pub mod coordinator;
 pub mod counters;
 pub mod history;
 pub mod ledger;

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use ringfence_chaos::{
     checker::{Counts, check},
     client::{self, ClientArgs},
+    coordinator::{self, CoordinatorArgs},
     counters::{self, CountersArgs, TellerArgs},
     history::History,
     mover::{self, MoverArgs},
@@ -34,6 +35,8 @@ enum Command {
     #[command(hide = true)]
     Client(ClientArgs),
     #[command(hide = true)]
+    Coordinator(CoordinatorArgs),
+    #[command(hide = true)]
     Mover(MoverArgs),
     #[command(hide = true)]
     Teller(TellerArgs),
@@ -49,6 +52,7 @@ async fn main() -> ExitCode {
             ExitCode::from(u8::from(!outcome.violations.is_empty()))
         }),
         Command::Client(args) => client::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Coordinator(args) => coordinator::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Mover(args) => mover::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Teller(args) => counters::tell(args).await.map(|()| ExitCode::SUCCESS),
     };
@@ -63,6 +67,7 @@ fn recheck(dir: PathBuf) -> io::Result<ExitCode> {
     Ok(told(&Outcome {
         seed: history.events.first().map_or(0, |event| event.seed),
         length: Duration::ZERO,
+        flags: "",
         counts: Counts::of(&history),
         violations: check(&history, &Counts::default()),
         kept: Some(dir),

@@ -8,7 +8,11 @@ use std::{
 use hashbrown::HashMap;
 use tokio::sync::oneshot;
 
-use super::{super::ReleaseAnswer, lease::RemoteLease, messages::Ask};
+use super::{
+    super::{ReleaseAnswer, local::events},
+    lease::RemoteLease,
+    messages::Ask,
+};
 use crate::{clock::Instant, shard::LockMode};
 
 /// The locks, and the present stream.
@@ -187,6 +191,7 @@ impl Table {
         let (lease, queues) = (lease.clone(), *queues);
         let id = self.new_ask(sequence, About::Lock, now);
         let state = &lease.state;
+        events::asking(state, now);
         asks.push(Ask::Acquire {
             id,
             key: state.key.clone(),

@@ -1,5 +1,6 @@
 //! No holder is told before the deadline that it has lost the lock: by no renewal at all, and by a
-//! release only if the shard lost its memory since the record was last seen in place.
+//! release only if the shard lost its memory since the record was last seen in place. Where coordinators fail, one at
+//! a time, no holder loses its lock at all, unless its own process is stopped or a shard fails meanwhile.
 
 use std::collections::HashSet;
 
@@ -15,12 +16,42 @@ use crate::{
 };
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
-    let mut ends = windows::of(history);
+    let windows = windows::of(history);
+    let by_service = by_service(history, grants, &windows);
+    let mut ends = windows;
     ends.retain(|window| window.fault.ends_a_life());
-    grants
-        .all()
-        .flat_map(|grant| of_one(grant, &ends))
-        .collect()
+    let told = grants.all().flat_map(|grant| of_one(grant, &ends));
+    told.chain(by_service).collect()
+}
+
+/// Guards that say they are lost, where the coordinators, of which one serves, must have kept the lock.
+fn by_service(history: &History, grants: &Grants<'_>, windows: &[Window<'_>]) -> Vec<Violation> {
+    if !windows.iter().any(Window::is_of_a_coordinator) {
+        return Vec::new();
+    }
+    let lost = history
+        .events
+        .iter()
+        .filter(|event| is_answer(event, Kind::GuardState, Answer::Lost));
+    let of_one = |event: &Event| {
+        let nonce = event.deed.nonce.as_deref().unwrap_or_default();
+        let mut of_nonce = grants.of_nonce(nonce);
+        let grant = of_nonce.find(|grant| Some(grant.token) == event.deed.token)?;
+        let excused = windows.iter().any(|window| {
+            let shard = grant.acquired.deed.shard.as_deref();
+            let at_shard = window.shard.is_some() && (shard.is_none() || window.shard == shard);
+            let hurts = window.victim == Some(event.process) || at_shard;
+            hurts && window.time.start <= event.t_ns && grant.told_ns() <= window.time.end
+        });
+        let at = seconds(event.t_ns);
+        let what = format!(
+            "process {} lost it by {at}, and one of the coordinators served",
+            event.process
+        );
+        let violation = || Violation::new(Rule::Loss, grant.key, what, [grant.acquired, event]);
+        (!excused).then(violation)
+    };
+    lost.filter_map(of_one).collect()
 }
 
 fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {

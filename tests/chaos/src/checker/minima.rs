@@ -1,10 +1,14 @@
 //! Enough happened: a run without contention or faults proves nothing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_coordinator::shard::LockMode;
 
-use super::{Grant, Grants, Rule, Tickets, Violation, grants::is_answer, windows};
+use super::{
+    Grant, Grants, Rule, Tickets, Violation,
+    grants::is_answer,
+    windows::{self, Window},
+};
 use crate::{
     history::{Answer, Deed, Fault, History, Kind, Phase, Resized, Share},
     ledger,
@@ -57,6 +61,8 @@ pub struct Counts {
     pub unknown: usize,
     /// Guards that reported their loss to their holders.
     pub lost: usize,
+    /// Locks that were held when something happened to a coordinator, and a lease later.
+    pub kept: usize,
     /// Resizes that ended.
     pub resizes: usize,
     /// Slots that they moved.
@@ -130,6 +136,7 @@ impl Counts {
                 .filter(|event| event.deed.phase == Phase::Info && event.deed.answer.is_none())
                 .count(),
             lost: answers(Kind::GuardState, Answer::Lost),
+            kept: kept(&grants, &windows),
             resizes: resizes.len(),
             slots_moved: resizes.iter().map(|resized| resized.slots as usize).sum(),
             locks_carried: resizes.iter().map(|resized| resized.locks as usize).sum(),
@@ -139,7 +146,7 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 25] {
+    pub fn named(&self) -> [(&'static str, usize); 26] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -163,11 +170,26 @@ impl Counts {
             ("attempts that met a grace", self.grace),
             ("unknown outcomes", self.unknown),
             ("guards lost", self.lost),
+            ("locks kept while a coordinator failed", self.kept),
             ("resizes", self.resizes),
             ("slots moved", self.slots_moved),
             ("locks carried", self.locks_carried),
         ]
     }
+}
+
+/// How many grants lasted from before a fault of a coordinator to a lease after its beginning.
+fn kept(grants: &Grants<'_>, windows: &[Window<'_>]) -> usize {
+    let faults = || windows.iter().filter(|window| window.is_of_a_coordinator());
+    let lasted = |grant: &&Grant<'_>| {
+        let lease = Duration::from_millis(grant.acquired.deed.lease_ms.unwrap_or(0));
+        let certain = grant.certain();
+        faults().any(|fault| {
+            let later = fault.time.start + lease.as_nanos() as u64;
+            certain.contains(&fault.time.start) && certain.contains(&later)
+        })
+    };
+    grants.all().filter(lasted).count()
 }
 
 /// The injected faults, and those during resizes.

@@ -13,6 +13,17 @@ pub(super) struct Window<'h> {
     pub(super) time: Range<u64>,
 }
 
+impl Window<'_> {
+    /// Whether it was done to a coordinator, or to its connections.
+    pub(super) fn is_of_a_coordinator(&self) -> bool {
+        match self.fault {
+            Fault::KillCoordinator | Fault::EndCoordinator | Fault::StopCoordinator => true,
+            Fault::Cut | Fault::Delay | Fault::BlackHole => self.victim.is_some(),
+            _ => false,
+        }
+    }
+}
+
 pub(super) fn of(history: &History) -> Vec<Window<'_>> {
     let mut begun: HashMap<(u32, u64), &Event> = HashMap::new();
     let mut windows = Vec::new();

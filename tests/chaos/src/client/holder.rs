@@ -264,9 +264,9 @@ impl Holder {
         self.shard_of(key).filter(|_| !moves)
     }
 
-    /// The shard of `key`, if the lock has one replica.
+    /// The shard of `key`, if the lock has one replica, and the process knows.
     fn shard_of(&self, key: &str) -> Option<String> {
-        if ledger::has(key) {
+        if ledger::has(key) || self.tap.over_the_service {
             return None;
         }
         let shard = self.client.shard_of(&Namespace::default(), key).ok()?;

@@ -13,7 +13,7 @@ use std::{
 
 use clap::Args;
 use rand::{SeedableRng, rngs::StdRng};
-use ringfence_client::{Client, Namespace};
+use ringfence_client::{Client, Coordinators, Namespace};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::sleep,
@@ -47,8 +47,11 @@ pub struct ClientArgs {
     #[arg(long)]
     pub resource: PathBuf,
     /// Servers.
-    #[arg(long = "redis", required = true)]
+    #[arg(long = "redis", required_unless_present = "coordinators")]
     pub urls: Vec<String>,
+    /// Coordinators, instead of servers.
+    #[arg(long = "coordinator", conflicts_with = "urls")]
+    pub coordinators: Vec<String>,
     /// Locks to be taken.
     #[arg(long = "key", required = true)]
     pub keys: Vec<String>,
@@ -59,6 +62,9 @@ pub struct ClientArgs {
     /// milliseconds; not at all if not said.
     #[arg(long)]
     pub linger_ms: Option<u64>,
+    /// The longest critical section, in milliseconds.
+    #[arg(long)]
+    pub section_ms: u64,
 }
 
 /// Works until it is killed or gets SIGTERM. After SIGTERM it returns to `main` and closes nothing.
@@ -82,7 +88,10 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
         args.seed,
         args.process,
     )?);
-    let tap = Tap::new(recorder.clone());
+    let tap = match args.coordinators.is_empty() {
+        true => Tap::new(recorder.clone()),
+        false => Tap::over_the_service(recorder.clone()),
+    };
     let subscriber =
         tracing_subscriber::registry().with(tap.clone().with_filter(LevelFilter::DEBUG));
     // The only one: nobody else can have been first.
@@ -105,6 +114,7 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
         workers.push(worker::run(
             holder,
             resource,
+            Duration::from_millis(args.section_ms),
             &args.keys,
             args.process as usize,
             &next,
@@ -129,9 +139,13 @@ fn fail_with_any_task() {
 /// A client, as soon as there can be one: servers may be down when a process starts.
 async fn connect(args: &ClientArgs) -> Client {
     loop {
-        let mut builder = Client::builder().servers(&args.urls);
-        // Of servers that have just lost all, no other is to be founded.
-        builder = builder.existing_topology(true);
+        let mut builder = match args.coordinators.is_empty() {
+            // Of servers that have just lost all, no other is to be founded.
+            true => Client::builder()
+                .servers(&args.urls)
+                .existing_topology(true),
+            false => Client::builder().coordinators(Coordinators::new(&args.coordinators)),
+        };
         if let Some(linger_ms) = args.linger_ms {
             for namespace in [Namespace::default().as_str(), ledger::NAMESPACE] {
                 builder = builder.linger(namespace, Duration::from_millis(linger_ms));

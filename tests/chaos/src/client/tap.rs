@@ -20,6 +20,8 @@ const TARGET: &str = "ringfence::lease";
 #[derive(Clone, Debug)]
 pub struct Tap {
     recorder: Arc<Recorder>,
+    /// Whether coordinators grant the locks. Then the process knows no shard, and no grant is a turn to it.
+    pub(super) over_the_service: bool,
     granted: Arc<Mutex<HashMap<(String, u64), Granted>>>,
 }
 
@@ -45,7 +47,16 @@ impl Tap {
     pub fn new(recorder: Arc<Recorder>) -> Self {
         Self {
             recorder,
+            over_the_service: false,
             granted: Arc::default(),
+        }
+    }
+
+    /// The same, of engines whose locks coordinators grant.
+    pub fn over_the_service(recorder: Arc<Recorder>) -> Self {
+        Self {
+            over_the_service: true,
+            ..Self::new(recorder)
         }
     }
 
@@ -165,6 +176,7 @@ impl<S: Subscriber> Layer<S> for Tap {
         }
         let mut said = Said::default();
         event.record(&mut said);
+        said.turn &= !self.over_the_service;
         self.heard(said);
     }
 }

@@ -13,8 +13,6 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Asked, Holder};
 use crate::{resource::Resource, shares};
 
-/// The longest critical section.
-const SECTION_MAX: Duration = Duration::from_secs(2);
 /// Between two writes in one.
 const WRITE_EVERY: Duration = Duration::from_millis(300);
 /// How long a write is under way, at most: a process may be stopped meanwhile.
@@ -30,6 +28,7 @@ const KEYS_TO_A_HOT_ONE: usize = 4;
 pub(super) async fn run(
     holder: Holder,
     mut resource: Resource,
+    section_max: Duration,
     keys: &[String],
     own: usize,
     next: &AtomicUsize,
@@ -50,7 +49,7 @@ pub(super) async fn run(
             asking.await
         };
         match asked {
-            Some(asked) => section(&holder, asked, &mut resource, &mut random).await?,
+            Some(asked) => section(&holder, asked, section_max, &mut resource, &mut random).await?,
             None => sleep(part(PAUSE, &mut random)).await,
         }
     }
@@ -68,11 +67,12 @@ fn pick<'a>(keys: &'a [String], own: usize, next: &AtomicUsize, random: &mut Std
     &keys[place]
 }
 
-/// Half of the sections are short, so that locks change hands often; the others up to the longest, so
+/// Half of the sections are short, so that locks change hands often; the others up to `section_max`, so
 /// that they are renewed.
 async fn section(
     holder: &Holder,
     asked: Asked,
+    section_max: Duration,
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
@@ -81,7 +81,7 @@ async fn section(
         asked: Some(asked),
     };
     let short = random.random_bool(0.5);
-    let length = part(SECTION_MAX / if short { 20 } else { 1 }, random);
+    let length = part(section_max / if short { 20 } else { 1 }, random);
     let until = Instant::now() + length;
     while holder
         .write(held.asked(), resource, part(WRITE_TAKES, random))

@@ -221,6 +221,12 @@ pub enum Fault {
     EndClient,
     /// SIGSTOP of a client, then SIGCONT.
     StopClient,
+    /// SIGKILL of a coordinator; another takes its place.
+    KillCoordinator,
+    /// SIGTERM of a coordinator; another takes its place.
+    EndCoordinator,
+    /// SIGSTOP of a coordinator, then SIGCONT.
+    StopCoordinator,
     /// SIGKILL of a server, which comes back with nothing.
     RestartEmpty,
     /// SIGKILL of a server, which comes back with its append-only file.

@@ -92,11 +92,14 @@ impl Clients {
             ("--run", like.run.clone()),
             ("--seed", like.seed.to_string()),
             ("--lease-ms", like.lease_ms.to_string()),
+            ("--section-ms", like.section_ms.to_string()),
         ];
         if let Some(linger_ms) = like.linger_ms.filter(|_| like.process.is_multiple_of(2)) {
             args.push(("--linger-ms", linger_ms.to_string()));
         }
         args.extend(like.urls.iter().map(|url| ("--redis", url.clone())));
+        let coordinators = like.coordinators.iter();
+        args.extend(coordinators.map(|url| ("--coordinator", url.clone())));
         args.extend(like.keys.iter().map(|key| ("--key", key.clone())));
         let client = Process::start("client", like.process, &like.dir, args)?;
         self.running.push(client);

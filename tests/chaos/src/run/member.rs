@@ -105,6 +105,9 @@ impl Member {
             Fault::KillClient
             | Fault::EndClient
             | Fault::StopClient
+            | Fault::KillCoordinator
+            | Fault::EndCoordinator
+            | Fault::StopCoordinator
             | Fault::KillMover
             | Fault::StopMover
             | Fault::TwoMovers

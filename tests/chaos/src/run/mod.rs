@@ -2,7 +2,9 @@
 //! happened is checked.
 
 mod clients;
+mod coordinators;
 mod member;
+mod minima;
 mod movers;
 mod nemesis;
 mod plan;
@@ -30,6 +32,7 @@ use tokio::{
 pub(crate) use self::plan::HOME;
 use self::{
     clients::Clients,
+    coordinators::Coordinators,
     movers::Movers,
     nemesis::Nemesis,
     plan::Plan,
@@ -37,9 +40,9 @@ use self::{
 };
 pub use self::{member::Member, plan::Step, report::Outcome};
 use crate::{
-    checker::{Counts, LIVENESS_WITHIN, Minima, check},
+    checker::{Counts, LIVENESS_WITHIN, check},
     client::ClientArgs,
-    history::{Fault, History, Recorder},
+    history::{History, Recorder},
     ledger,
     mover::MoverArgs,
     resource::Server,
@@ -54,8 +57,12 @@ const CLIENTS_PER_GROUP: usize = 3;
 /// Few enough that clients meet, and enough that some are held whenever a shard dies.
 const KEYS_PER_SHARD: usize = 4;
 const KEYS_WITH_REPLICAS: usize = 4;
-/// Every lease, and the longest there may be.
+/// Every lease, the longest there may be, and the longest critical section.
 const LEASE: Duration = Duration::from_secs(2);
+/// The same over the service: a session needs most of it to find out that its coordinator is stopped, also on a busy machine.
+const LEASE_OF_SERVICE: Duration = Duration::from_secs(4);
+/// The longest critical section over the service: most last beyond a coordinator.
+const SECTION_OF_SERVICE: Duration = Duration::from_secs(6);
 /// How long a view of the topology is believed with `removal = leased`.
 const VIEW_LEASE: Duration = Duration::from_secs(1);
 /// How long every other process keeps what was given back in it.
@@ -77,6 +84,9 @@ pub struct RunArgs {
     /// How long things are done to servers, processes and connections.
     #[arg(long = "for", value_parser = humantime::parse_duration, default_value = "60s")]
     pub length: Duration,
+    /// Has the locks granted by two coordinators of the service. Things are done to them, and nothing to shards.
+    #[arg(long, conflicts_with = "mixed")]
+    pub service: bool,
     /// Has shards on Redis, on PostgreSQL and on MariaDB. One of them, which the seed chooses, keeps the topology's record.
     #[arg(long)]
     pub mixed: bool,
@@ -93,7 +103,7 @@ pub struct RunArgs {
 pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     let fresh = || rand::make_rng::<StdRng>().random();
     let seed = args.seed.unwrap_or_else(fresh);
-    let removal = removal(seed);
+    let removal = removal(seed, args.service);
     let kinds = kinds(args.mixed, seed);
     println!(
         "chaos: seed {seed} for {:?}, removal = {removal}, on {kinds:?}",
@@ -107,9 +117,13 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
         }
         None => temporary.path().to_owned(),
     };
-    happen(seed, (removal, kinds), args.length, &dir).await?;
+    happen(seed, args, (removal, kinds), &dir).await?;
     let history = History::read(&dir)?;
-    let violations = check(&history, &minima(args.length, &kinds));
+    let minima = match args.service {
+        true => minima::of_service(args.length),
+        false => minima::of_shards(args.length, &kinds),
+    };
+    let violations = check(&history, &minima);
     let kept = match (&args.keep, violations.is_empty()) {
         (Some(dir), _) => Some(dir.clone()),
         (None, false) => Some(temporary.keep()),
@@ -118,15 +132,21 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     Ok(Outcome {
         seed,
         length: args.length,
+        flags: match (args.mixed, args.service) {
+            (true, _) => " --mixed",
+            (_, true) => " --service",
+            _ => "",
+        },
         counts: Counts::of(&history),
         violations,
         kept,
     })
 }
 
-/// How failed shards are removed. Views of the topology end in every third seed.
-fn removal(seed: u64) -> Removal {
-    match seed.is_multiple_of(3) {
+/// How failed shards are removed. Views of the topology end in every third seed; not over the service, whose sessions renew
+/// their locks less often than a short view ends.
+fn removal(seed: u64, service: bool) -> Removal {
+    match seed.is_multiple_of(3) && !service {
         true => Removal::Leased,
         false => Removal::Supervised,
     }
@@ -145,10 +165,12 @@ fn kinds(mixed: bool, seed: u64) -> [Kind; 4] {
 /// Has everything happen, and be recorded in `dir`.
 async fn happen(
     seed: u64,
+    args: &RunArgs,
     (removal, kinds): (Removal, [Kind; 4]),
-    length: Duration,
     dir: &Path,
 ) -> io::Result<()> {
+    let (length, service) = (args.length, args.service);
+    let (lease, section) = lengths(service);
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
     let mut servers = Vec::new();
@@ -156,45 +178,37 @@ async fn happen(
         servers.push(Shard::start(kind, seed ^ number).await);
     }
     let urls: Vec<String> = servers.iter().map(Shard::url).collect();
-    let keys = found(&urls[..SHARDS], removal).await?;
+    let keys = found(&urls[..SHARDS], removal, lease).await?;
+    let mut coordinators = match service {
+        true => Some(Coordinators::start(dir.to_owned(), urls[..SHARDS].to_vec(), seed).await?),
+        false => None,
+    };
+    let of_service = coordinators.as_ref().map(Coordinators::urls);
+    let direct = if service { Vec::new() } else { urls.clone() };
     let names = (0..).map(|place| shard_id(place).to_string());
     let members: Vec<_> = names.zip(servers.into_iter().map(Mutex::new)).collect();
 
     let socket = TempDir::with_prefix("ringfence-chaos-")?;
     let resource = Server::start(&socket.path().join("resource"), recorder(RESOURCE)?)?;
-    let mut clients = Vec::new();
-    for group in 1..=GROUPS as u32 {
-        let first = ClientArgs {
-            dir: dir.to_owned(),
-            run: run.clone(),
-            seed,
-            process: group * GROUP_NUMBERS,
-            resource: resource.path().to_owned(),
-            urls: urls.clone(),
-            keys: keys.clone(),
-            lease_ms: LEASE.as_millis() as u64,
-            linger_ms: Some(LINGER.as_millis() as u64),
-        };
-        clients.push(Clients::start(first, CLIENTS_PER_GROUP)?);
-    }
+    let mut clients = start_clients(&ClientArgs {
+        dir: dir.to_owned(),
+        run: run.clone(),
+        seed,
+        process: 0,
+        resource: resource.path().to_owned(),
+        urls: direct,
+        coordinators: of_service.unwrap_or_default(),
+        keys: keys.clone(),
+        lease_ms: lease.as_millis() as u64,
+        linger_ms: Some(LINGER.as_millis() as u64),
+        section_ms: section.as_millis() as u64,
+    })?;
     all_granted(&resource, &keys, 0).await;
 
-    let plan = Plan::new(seed, &kinds, GROUPS, length, LEASE);
     let until = Instant::now() + length;
     let recorder = recorder(NEMESIS)?;
     let mut movers = Movers {
-        like: MoverArgs {
-            dir: dir.to_owned(),
-            run: run.clone(),
-            seed,
-            process: MOVERS,
-            urls: urls.clone(),
-            prefix: KeyPrefix::default(),
-            begin: None,
-            slot: None,
-            turn_back: false,
-            halt: None,
-        },
+        like: mover_args(dir, &run, seed, &urls),
         recorder: &recorder,
         until,
         onlooker: onlooker(&urls).await?,
@@ -205,7 +219,13 @@ async fn happen(
         until,
     };
     nemesis
-        .strike(plan, &members, &mut clients, &mut movers)
+        .strike(
+            plan(seed, args, &kinds),
+            &members,
+            &mut clients,
+            &mut movers,
+            coordinators.as_mut(),
+        )
         .await?;
     let healed = nemesis.heal();
     let soon = Instant::now() + LIVENESS_WITHIN + Duration::from_secs(1);
@@ -214,7 +234,53 @@ async fn happen(
     for group in clients {
         group.end().await?;
     }
+    if let Some(coordinators) = coordinators {
+        coordinators.end().await?;
+    }
     finished
+}
+
+/// The lease, and the longest critical section.
+fn lengths(service: bool) -> (Duration, Duration) {
+    match service {
+        true => (LEASE_OF_SERVICE, SECTION_OF_SERVICE),
+        false => (LEASE, LEASE),
+    }
+}
+
+fn plan(seed: u64, args: &RunArgs, kinds: &[Kind]) -> Plan {
+    let (lease, _) = lengths(args.service);
+    match args.service {
+        true => Plan::of_service(seed, GROUPS, args.length, lease),
+        false => Plan::new(seed, kinds, GROUPS, args.length, lease),
+    }
+}
+
+fn mover_args(dir: &Path, run: &str, seed: u64, urls: &[String]) -> MoverArgs {
+    MoverArgs {
+        dir: dir.to_owned(),
+        run: run.to_owned(),
+        seed,
+        process: MOVERS,
+        urls: urls.to_owned(),
+        prefix: KeyPrefix::default(),
+        begin: None,
+        slot: None,
+        turn_back: false,
+        halt: None,
+    }
+}
+
+/// Starts the client processes of each group, which differ from `like` in their numbers.
+fn start_clients(like: &ClientArgs) -> io::Result<Vec<Clients>> {
+    let group = |group| {
+        let first = ClientArgs {
+            process: group * GROUP_NUMBERS,
+            ..like.clone()
+        };
+        Clients::start(first, CLIENTS_PER_GROUP)
+    };
+    (1..=GROUPS as u32).map(group).collect()
 }
 
 /// A client that takes no locks.
@@ -233,10 +299,10 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
 }
 
 /// Founds a topology of the servers at `urls`. Answers as many keys of each, and some with replicas at all.
-async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
+async fn found(urls: &[String], removal: Removal, lease: Duration) -> io::Result<Vec<String>> {
     let builder = Client::builder().servers(urls).removal(removal);
     let builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
-    let mut builder = builder.max_lease(LEASE).servers_are_new(true);
+    let mut builder = builder.max_lease(lease).servers_are_new(true);
     if removal == Removal::Leased {
         builder = builder.view_lease(VIEW_LEASE);
     }
@@ -258,47 +324,4 @@ async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
     keys.extend(with_replicas);
     client.close().await;
     Ok(keys)
-}
-
-/// What a run of `length` must have seen to mean something: far less than it does on a slow machine.
-fn minima(length: Duration, kinds: &[Kind]) -> Minima {
-    let per_minute = |count: usize| count * length.as_secs() as usize / 60;
-    // What happens to few of the shards may not come to its turn.
-    let to_any = |fault: &Fault| kinds.iter().all(|kind| kind.suffers(*fault));
-    let to_shards = plan::TO_SHARDS.into_iter().filter(to_any);
-    let to_shards = to_shards.map(|fault| (fault, per_minute(1)));
-    let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
-    // A mover that is stopped first may be at its resize for most of a short run.
-    let to_movers = [(Fault::KillMover, per_minute(1) / 3)];
-    Minima {
-        grants: per_minute(60),
-        grants_in_faults: per_minute(30),
-        grants_by_majorities: per_minute(20),
-        permits: per_minute(20),
-        readers: per_minute(20),
-        readers_joined: per_minute(3),
-        writers: per_minute(10),
-        writers_handed: per_minute(1),
-        shared: per_minute(20),
-        downgraded: per_minute(3),
-        writes: per_minute(60),
-        rejected: 0,
-        renewed: per_minute(20),
-        // It takes a holder whose shard dies, and is armed again in time, and does not let go meanwhile.
-        reclaimed: per_minute(1) / 3,
-        held: per_minute(30),
-        queued: per_minute(60),
-        behind: per_minute(60),
-        turns: per_minute(20),
-        handed: per_minute(20),
-        grace: per_minute(5),
-        unknown: per_minute(5),
-        lost: per_minute(1),
-        resizes: per_minute(1),
-        slots_moved: per_minute(1_000),
-        // Movers that die do not say how many they saw leave.
-        locks_carried: per_minute(1) / 3,
-        faults: to_shards.chain(to_clients).chain(to_movers).collect(),
-        ..Minima::default()
-    }
 }

@@ -10,6 +10,7 @@ use tokio::{
 
 use super::{
     clients::Clients,
+    coordinators::Coordinators,
     movers::Movers,
     plan::{Plan, Step, Upset},
     shard::Shard,
@@ -31,6 +32,7 @@ impl Nemesis<'_> {
         members: &[(String, Mutex<Shard>)],
         clients: &mut [Clients],
         movers: &mut Movers<'_>,
+        coordinators: Option<&mut Coordinators>,
     ) -> io::Result<()> {
         let to_shards = members.iter().zip(plan.shards);
         let to_shards = to_shards.map(|((name, member), steps)| self.to_shard(name, member, steps));
@@ -38,8 +40,10 @@ impl Nemesis<'_> {
         let to_clients = to_clients.map(|(group, steps)| self.to_clients(group, steps));
         let to_clients = try_join_all(to_clients);
         let to_ring = self.to_ring(movers, plan.ring);
-        let (_, clients, ring) = tokio::join!(join_all(to_shards), to_clients, to_ring);
-        clients.map(drop).and(ring)
+        let to_coordinators = self.to_coordinators(coordinators, plan.coordinators);
+        let (_, clients, ring, coordinators) =
+            tokio::join!(join_all(to_shards), to_clients, to_ring, to_coordinators);
+        clients.map(drop).and(ring).and(coordinators)
     }
 
     /// Records that everything is put right, and when.
@@ -59,6 +63,23 @@ impl Nemesis<'_> {
                 break;
             }
             group.suffer(&step, self.recorder).await?;
+        }
+        Ok(())
+    }
+
+    async fn to_coordinators(
+        &self,
+        coordinators: Option<&mut Coordinators>,
+        steps: Vec<Step>,
+    ) -> io::Result<()> {
+        let Some(coordinators) = coordinators else {
+            return Ok(());
+        };
+        for step in steps {
+            if !self.pause(step.after).await {
+                break;
+            }
+            coordinators.suffer(&step, self.recorder).await?;
         }
         Ok(())
     }

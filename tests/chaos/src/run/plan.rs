@@ -30,6 +30,8 @@ pub(super) struct Plan {
     pub(super) clients: Vec<Vec<Step>>,
     /// To resizes, one after another.
     pub(super) ring: Vec<Upset>,
+    /// To coordinators, one after another: one of them always serves.
+    pub(super) coordinators: Vec<Step>,
 }
 
 /// One resize, or two, and what becomes of their movers.
@@ -104,6 +106,17 @@ pub(crate) const HOME: usize = 0;
 /// What can happen to a client.
 pub(super) const TO_CLIENTS: [Fault; 3] = [Fault::KillClient, Fault::StopClient, Fault::EndClient];
 
+/// What can happen to a coordinator. A short run comes to the first two.
+pub(super) const TO_COORDINATORS: [Fault; 7] = [
+    Fault::KillCoordinator,
+    Fault::StopCoordinator,
+    Fault::KillCoordinator,
+    Fault::EndCoordinator,
+    Fault::BlackHole,
+    Fault::Cut,
+    Fault::Delay,
+];
+
 impl Plan {
     /// What to do to `shards` and as many `groups` of clients for `length`, with leases of
     /// `lease`.
@@ -128,22 +141,44 @@ impl Plan {
             steps(&mut random, length, lease * 2..lease * 4, lease, turn)
         };
         let shards = (0..shards.len()).map(of_shard).collect();
-        let to_clients = TO_CLIENTS;
-        let of_group = |group: usize| {
-            let turn = to_clients
-                .into_iter()
-                .cycle()
-                .skip(group % TO_CLIENTS.len());
-            steps(&mut random, length, lease / 4..lease, lease, turn)
-        };
-        let clients = (0..groups).map(of_group).collect();
+        let clients = to_clients(&mut random, groups, length, lease);
         let ring = ring(&mut random, length, lease);
         Self {
             shards,
             clients,
             ring,
+            coordinators: Vec::new(),
         }
     }
+
+    /// What to do to coordinators, and to as many `groups` of their clients, for `length`: nothing happens to shards, so
+    /// that every lock that is lost is lost by the service.
+    pub(super) fn of_service(seed: u64, groups: usize, length: Duration, lease: Duration) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        // In between, sessions resume their locks at the other coordinator, and renew them there.
+        let gap = lease / 2..lease * 3 / 4;
+        let turn = TO_COORDINATORS.into_iter().cycle();
+        Self {
+            coordinators: steps(&mut random, length, gap, lease, turn),
+            clients: to_clients(&mut random, groups, length, lease),
+            shards: Vec::new(),
+            ring: Vec::new(),
+        }
+    }
+}
+
+fn to_clients(
+    random: &mut StdRng,
+    groups: usize,
+    length: Duration,
+    lease: Duration,
+) -> Vec<Vec<Step>> {
+    let of_group = |group: usize| {
+        let turn = TO_CLIENTS.into_iter().cycle();
+        let turn = turn.skip(group % TO_CLIENTS.len());
+        steps(random, length, lease / 4..lease, lease, turn)
+    };
+    (0..groups).map(of_group).collect()
 }
 
 /// Those that a mover comes to where there are no counters.
@@ -213,6 +248,7 @@ fn steps(
             Fault::Cut | Fault::CutNotifications | Fault::Delay | Fault::BlackHole => {
                 lease / 2..lease * 3 / 2
             }
+            Fault::StopCoordinator => lease..lease * 3 / 2,
             // The other primary grants once its recovery period is over.
             Fault::Retarget => lease * 3 / 2..lease * 5 / 2,
             // Not so long that nobody is left who puts a record back.
@@ -250,12 +286,22 @@ mod tests {
     }
 
     #[test]
+    fn a_short_run_of_the_service_kills_and_stops_coordinators() {
+        for seed in 0..100 {
+            let plan = Plan::of_service(seed, 3, MINUTE / 3, 2 * LEASE);
+            let met: Vec<Fault> = plan.coordinators.iter().map(|step| step.fault).collect();
+            assert!(met.len() >= 3, "seed {seed}: {met:?}");
+        }
+    }
+
+    #[test]
     fn a_minute_meets_everything() {
         for seed in 0..100 {
             let Plan {
                 shards,
                 clients,
                 ring,
+                ..
             } = plan(seed);
             let met: HashSet<Fault> = shards.iter().flatten().map(|step| step.fault).collect();
             assert_eq!(met.len(), TO_SHARDS.len(), "seed {seed}");

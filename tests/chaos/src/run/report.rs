@@ -14,6 +14,8 @@ pub struct Outcome {
     pub seed: u64,
     /// How long things were done to it.
     pub length: Duration,
+    /// What else was asked for.
+    pub flags: &'static str,
     /// What happened.
     pub counts: Counts,
     /// What was wrong.
@@ -44,8 +46,8 @@ impl fmt::Display for Outcome {
             let length = humantime::format_duration(self.length);
             writeln!(
                 formatter,
-                "again: cargo run -p ringfence-chaos -- run --seed {} --for {length}",
-                self.seed
+                "again: cargo run -p ringfence-chaos -- run --seed {} --for {length}{}",
+                self.seed, self.flags
             )?;
         }
         Ok(())

@@ -95,6 +95,11 @@ fn passes(change: impl Fn(&History) -> Option<History>) {
 }
 
 #[test]
+fn coordinators_excuse_no_loss_and_stopped_processes_do() {
+    passes(|history| Some(mutations::of_service(history)));
+}
+
+#[test]
 fn a_waiter_whose_slot_moves_queues_again() {
     passes(queueing::newcomer_granted_before_one_whose_slot_moves);
 }
@@ -145,6 +150,7 @@ each_fires_its_rule! { mutations:
     renewed_after_a_later_grant => Resurrection;
     release_answered_not_there => Loss;
     renewal_answered_lost => Loss;
+    lost_though_a_coordinator_served => Loss;
     nobody_granted_after_healing => Liveness;
     resize_without_an_end => Liveness;
     asked_without_an_answer => Liveness;

@@ -270,6 +270,41 @@ pub(crate) fn renewal_answered_lost(history: &History) -> Option<History> {
     }))
 }
 
+/// `history` with a coordinator that was killed at its beginning.
+pub(crate) fn of_service(history: &History) -> History {
+    let first = &history.events[0];
+    let killed = |phase| {
+        move |deed: &mut Deed| {
+            *deed = Deed {
+                fault: Some(Fault::KillCoordinator),
+                ..Deed::ended(deed.op, Kind::Nemesis, phase)
+            };
+        }
+    };
+    let history = with(history, first, first.t_ns, killed(Phase::Invoke));
+    with(&history, first, first.t_ns + 1, killed(Phase::Ok))
+}
+
+pub(crate) fn lost_though_a_coordinator_served(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let is_hurt = |grant: &Grant<'_>, until_ns| {
+        let mut during = history.events.iter();
+        during.any(|event| {
+            let deed = &event.deed;
+            let is_its = deed.shard == grant.acquired.deed.shard;
+            let time = grant.told_ns()..=until_ns;
+            deed.fault.is_some() && is_its && time.contains(&event.t_ns)
+        })
+    };
+    let ended = grants.all().filter(|grant| released(grant).is_some());
+    let mut ended = ended.filter_map(|grant| Some((grant, grant.release?.0)));
+    let (grant, at) = ended.find(|(grant, at)| !is_hurt(grant, at.t_ns))?;
+    let lost = with(history, grant.acquired, at.t_ns, |deed| {
+        (deed.kind, deed.answer) = (Kind::GuardState, Some(Answer::Lost));
+    });
+    Some(of_service(&lost))
+}
+
 pub(crate) fn nobody_granted_after_healing(history: &History) -> Option<History> {
     let healed = history
         .events

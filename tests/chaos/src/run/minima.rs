@@ -1,0 +1,77 @@
+//! What a run must have seen to mean something: far less than it does on a slow machine.
+
+use std::time::Duration;
+
+use super::{plan, shard::Kind};
+use crate::{checker::Minima, history::Fault};
+
+fn per_minute(length: Duration) -> impl Fn(usize) -> usize {
+    move |count| count * length.as_secs() as usize / 60
+}
+
+/// Of a run whose clients use the shards themselves.
+pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
+    let per_minute = per_minute(length);
+    // What happens to few of the shards may not come to its turn.
+    let to_any = |fault: &Fault| kinds.iter().all(|kind| kind.suffers(*fault));
+    let to_shards = plan::TO_SHARDS.into_iter().filter(to_any);
+    let to_shards = to_shards.map(|fault| (fault, per_minute(1)));
+    let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
+    // A mover that is stopped first may be at its resize for most of a short run.
+    let to_movers = [(Fault::KillMover, per_minute(1) / 3)];
+    Minima {
+        grants: per_minute(60),
+        grants_in_faults: per_minute(30),
+        grants_by_majorities: per_minute(20),
+        permits: per_minute(20),
+        readers: per_minute(20),
+        readers_joined: per_minute(3),
+        writers: per_minute(10),
+        writers_handed: per_minute(1),
+        shared: per_minute(20),
+        downgraded: per_minute(3),
+        writes: per_minute(60),
+        rejected: 0,
+        renewed: per_minute(20),
+        // It takes a holder whose shard dies, and is armed again in time, and does not let go meanwhile.
+        reclaimed: per_minute(1) / 3,
+        held: per_minute(30),
+        queued: per_minute(60),
+        behind: per_minute(60),
+        turns: per_minute(20),
+        handed: per_minute(20),
+        grace: per_minute(5),
+        unknown: per_minute(5),
+        lost: per_minute(1),
+        resizes: per_minute(1),
+        slots_moved: per_minute(1_000),
+        // Movers that die do not say how many they saw leave.
+        locks_carried: per_minute(1) / 3,
+        faults: to_shards.chain(to_clients).chain(to_movers).collect(),
+        ..Minima::default()
+    }
+}
+
+/// Of a run whose clients use coordinators.
+pub(super) fn of_service(length: Duration) -> Minima {
+    let per_minute = per_minute(length);
+    let of_coordinators = [Fault::KillCoordinator, Fault::StopCoordinator];
+    let of_coordinators = of_coordinators.map(|fault| (fault, per_minute(3)));
+    let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
+    Minima {
+        grants: per_minute(60),
+        grants_in_faults: per_minute(30),
+        grants_by_majorities: per_minute(10),
+        permits: per_minute(10),
+        readers: per_minute(10),
+        writers: per_minute(5),
+        shared: per_minute(10),
+        writes: per_minute(60),
+        renewed: per_minute(60),
+        kept: per_minute(4),
+        held: per_minute(3),
+        handed: per_minute(10),
+        faults: of_coordinators.into_iter().chain(to_clients).collect(),
+        ..Minima::default()
+    }
+}
