@@ -45,6 +45,7 @@ hold! {
     a_removal_while_they_acquire_again: "removal-acquiring-again",
     a_removal_and_a_restart: "removal-and-restart",
     a_removal_in_a_move: "removal-in-a-move",
+    a_removal_of_the_next_shard: "removal-of-the-next-shard",
 }
 
 break_without! {
@@ -83,6 +84,8 @@ break_without! {
     no_wait_for_views: RemovalWaitsForViews,
     no_grace_after_views: GraceAfterViews,
     a_reclaim_before_views_lapse: NoReclaimBeforeViewsLapse,
+    an_heir_armed_open_before_views_lapse: ArmedHeirWaits,
+    a_holder_of_a_removed_shard_that_renews_too_early: RemovedHolderWaits,
     a_guard_that_outlives_its_view: GuardsEndWithTheView,
     an_answer_of_a_removed_shard: RemovedIsNotBelieved,
     a_deadline_counted_from_the_last_send: DeadlineFromItsSend,

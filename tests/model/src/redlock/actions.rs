@@ -59,10 +59,10 @@ pub enum Action {
     Raise(u8),
     /// The topology says that A is gone for good.
     DeclareGone,
+    /// Its views have lapsed: the topology allots a second fresh epoch.
+    AllotAgain,
     /// B takes its rank.
     ForceOpen,
-    /// B gets the second fresh epoch.
-    RaiseAgain,
 }
 
 /// What a client asks.
@@ -261,8 +261,8 @@ impl RedlockModel {
             Action::Arm(shard) => self.arm(world, shard),
             Action::Raise(shard) => self.raise(world, shard),
             Action::DeclareGone => self.declare_gone(world),
+            Action::AllotAgain => self.allot_again(world),
             Action::ForceOpen => self.force_open(world),
-            Action::RaiseAgain => self.raise_again(world),
         }
         Some(())
     }

@@ -122,7 +122,7 @@ fn removals() -> Vec<Configuration> {
             .reaching(&[HeldAgain]),
         new("removal-restart")
             .removing()
-            .restarting(&[1, 2])
+            .restarting(&[1, 2, 3])
             .reaching(reaches),
     ]
 }

@@ -158,7 +158,7 @@ impl RedlockModel {
             if again {
                 self.note(world, Event::HeldAgain);
             }
-            if world.removal.raised {
+            if world.removal.second.is_some() {
                 self.note(world, Event::HeldAfterRemoval);
             }
         }

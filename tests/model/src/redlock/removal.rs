@@ -1,7 +1,7 @@
 //! A is gone for good, under leased views. It cannot be told: so its clients must know by themselves.
 
 use super::{
-    Action, RedlockModel, Token, World,
+    Action, RedlockModel, Rule, Token, World,
     state::{A, B, Client, Mode, Phase, Shard},
 };
 
@@ -15,14 +15,12 @@ impl RedlockModel {
             return;
         }
         let removal = world.removal;
-        match (removal.declared, removal.forced) {
+        match (removal.declared, removal.second) {
             (None, _) => actions.push(Action::DeclareGone),
-            (Some(_), false) => actions.push(Action::ForceOpen),
-            (Some(_), true) => {
-                if !removal.raised && world.shard(B).shut == 0 {
-                    actions.push(Action::RaiseAgain);
-                }
-            }
+            (Some(_), None) if removal.views == 0 => actions.push(Action::AllotAgain),
+            (Some(_), None) => {}
+            (Some(_), Some(_)) if world.shard(B).is_armed() => actions.push(Action::ForceOpen),
+            (Some(_), Some(_)) => {}
         }
         for (index, client) in (0..).zip(&world.clients) {
             if removal.declared.is_some() && !client.knows_removal {
@@ -41,25 +39,24 @@ impl RedlockModel {
         world.removal.views = self.view_lease();
     }
 
-    /// B waits until every view has lapsed, and then for holders to come.
-    pub(super) fn force_open(&self, world: &mut World) {
-        let Some(epoch) = world.removal.declared else {
-            return;
-        };
-        world.removal.forced = true;
-        let token = world.shard(B).token.max(Token::none_of(epoch));
-        *world.shard_mut(B) = Shard {
-            shut: self.view_lease(),
-            grace: self.view_lease() + self.config.lease,
-            ..Shard::new(Mode::Open, epoch, token)
+    /// No view has A any more: what is granted from now on is above what it may have confirmed.
+    pub(super) fn allot_again(&self, world: &mut World) {
+        world.removal.second = match self.holds(Rule::SecondEpochAfterRemoval) {
+            true => Some(world.fresh_epoch()),
+            false => world.removal.declared,
         };
     }
 
-    /// No view has A any more: what is granted from now on is above what it may have confirmed.
-    pub(super) fn raise_again(&self, world: &mut World) {
-        world.removal.raised = true;
-        let epoch = world.fresh_epoch();
-        world.shard_mut(B).raise(Token::none_of(epoch));
+    /// B waits for holders to come. If it was armed since, it does so already.
+    pub(super) fn force_open(&self, world: &mut World) {
+        let shard = *world.shard(B);
+        let Some(epoch) = world.removal.second.filter(|_| shard.mode != Mode::Open) else {
+            return;
+        };
+        *world.shard_mut(B) = Shard {
+            grace: self.config.lease,
+            ..Shard::new(Mode::Open, epoch, shard.token.max(Token::none_of(epoch)))
+        };
     }
 
     /// Whether a client makes nothing of an answer: its view has no such shard.

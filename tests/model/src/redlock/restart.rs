@@ -65,9 +65,10 @@ impl RedlockModel {
         let Life::Unarmed(epoch) = world.shard(index).life else {
             return;
         };
-        let moved = world.migration.finished || world.removal.declared.is_some();
+        let second = world.removal.second;
+        let moved = world.migration.finished || second.is_some();
         let mode = match index {
-            A if moved => Mode::Shut,
+            A if moved || world.removal.declared.is_some() => Mode::Shut,
             A if self.config.moves => Mode::Sealed,
             B if moved => Mode::Open,
             B if self.config.moves => Mode::Import,
@@ -75,7 +76,7 @@ impl RedlockModel {
             _ => Mode::Open,
         };
         let graces = self.holds(Rule::GraceAfterRestart);
-        let epoch = epoch.max(MOVE_EPOCH);
+        let epoch = epoch.max(MOVE_EPOCH).max(second.unwrap_or_default());
         *world.shard_mut(index) = Shard {
             grace: if graces { self.config.lease } else { 0 },
             ..Shard::new(mode, epoch, Token::none_of(epoch))

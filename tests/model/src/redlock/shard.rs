@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Ask, Event, Message, Nonce, RedlockModel, Rule, Token, World,
-    state::{A, B, LEAD, Mode, Record, Shard},
+    state::{A, LEAD, Mode, Record, Shard},
 };
 
 impl RedlockModel {
@@ -38,7 +38,7 @@ impl RedlockModel {
         shard: Shard,
         replaces: Option<Nonce>,
     ) -> Option<Answer> {
-        if shard.shut > 0 || shard.grace > 0 {
+        if shard.grace > 0 {
             return None;
         }
         if let Some(own) = own(&shard, message) {
@@ -46,7 +46,7 @@ impl RedlockModel {
             return answer(Some(own.token));
         }
         let free = (shard.record).is_none_or(|record| Some(record.nonce) == replaces);
-        if !free || !self.may_grant(world, message.shard, shard.mode) {
+        if !free || !may_grant(world, shard.mode) {
             return None;
         }
         let token = shard.token.next();
@@ -57,16 +57,6 @@ impl RedlockModel {
             token: Some(token),
             released,
         })
-    }
-
-    fn may_grant(&self, world: &World, shard: u8, mode: Mode) -> bool {
-        let removal = world.removal;
-        let waits = shard == B && removal.declared.is_some() && !removal.raised;
-        match mode {
-            Mode::Open => !waits || self.breaks(Rule::SecondEpochAfterRemoval),
-            Mode::Import => world.migration.free && world.migration.imported,
-            Mode::Sealed | Mode::Shut => false,
-        }
     }
 
     /// Extends its own record, and confirms; puts it back in grace. The shards have one operation for each: if a slot
@@ -82,7 +72,7 @@ impl RedlockModel {
             return self.extend(world, message, shard, own, token);
         }
         let fits = (shard.record).is_none_or(|record| record.token < token);
-        if shard.shut > 0 || shard.grace == 0 || !fits {
+        if shard.grace == 0 || !fits {
             return None;
         }
         self.write(world, message, token);
@@ -130,7 +120,7 @@ impl RedlockModel {
         let sealed = shard.mode == Mode::Sealed && self.breaks(Rule::InstallInAnOpenSlot);
         let open = shard.mode == Mode::Open || sealed;
         let in_grace = shard.grace > 0 && self.holds(Rule::InstallAfterGrace);
-        if shard.record.is_some() || !open || in_grace || shard.shut > 0 {
+        if shard.record.is_some() || !open || in_grace {
             return None;
         }
         self.write(world, message, token);
@@ -193,6 +183,14 @@ impl RedlockModel {
             token,
             left: lease,
         });
+    }
+}
+
+fn may_grant(world: &World, mode: Mode) -> bool {
+    match mode {
+        Mode::Open => true,
+        Mode::Import => world.migration.free && world.migration.imported,
+        Mode::Sealed | Mode::Shut => false,
     }
 }
 

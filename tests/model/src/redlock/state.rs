@@ -50,8 +50,6 @@ pub(super) struct Shard {
     pub(super) token: Token,
     /// The rest of grace.
     pub(super) grace: u8,
-    /// The rest of the time in which it is shut in any mode.
-    pub(super) shut: u8,
     pub(super) record: Option<Record>,
     /// The nonce that was released last, at the lead.
     pub(super) released: Option<Nonce>,
@@ -141,9 +139,8 @@ pub(super) struct Removal {
     pub(super) declared: Option<u8>,
     /// The rest of the time in which a client may go by a view of before that.
     pub(super) views: u8,
-    pub(super) forced: bool,
-    /// Whether B has the second epoch.
-    pub(super) raised: bool,
+    /// The epoch at which B takes its rank.
+    pub(super) second: Option<u8>,
 }
 
 /// Facts that no participant knows, for the properties.
@@ -186,7 +183,6 @@ impl Shard {
             mode,
             token,
             grace: 0,
-            shut: 0,
             record: None,
             released: None,
         }

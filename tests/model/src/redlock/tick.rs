@@ -22,7 +22,6 @@ impl RedlockModel {
 
     fn tick_shard(&self, index: u8, shard: &mut Shard) {
         shard.grace = shard.grace.saturating_sub(1);
-        shard.shut = shard.shut.saturating_sub(1);
         let Some(record) = &mut shard.record else {
             return;
         };

@@ -70,9 +70,6 @@ impl SlotModel {
         mut slot: Slot,
         proof: Option<u8>,
     ) -> Answer {
-        if slot.shut > 0 {
-            return Answer::Refused;
-        }
         let in_grace = slot.grace > 0;
         if slot.mode == Mode::Import && !in_grace {
             self.note_proof(world, request, &mut slot, proof);
@@ -112,7 +109,7 @@ impl SlotModel {
         let moved = migrations.any(|migration| migration.epoch == slot.guard.0);
         if moved {
             world.ledger.happened = Some(Event::GrantAfterMove);
-        } else if world.topology.removed == Some(slot.guard.0) {
+        } else if (world.topology.removed).is_some_and(|it| it.epoch == Some(slot.guard.0)) {
             world.ledger.happened = Some(Event::GrantAfterRemoval);
         }
         self.grant(world, request, slot)

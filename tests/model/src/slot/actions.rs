@@ -66,9 +66,11 @@ pub enum Action {
     },
     /// A shard is given a fresh epoch for its tokens.
     Raise(u8),
-    /// The topology says that the first shard is gone for good.
+    /// The topology says that a shard is gone for good.
     DeclareGone,
-    /// The second takes its slot.
+    /// Its views have lapsed: the topology allots the epoch at which the other takes its slot.
+    AllotAgain,
+    /// The other takes it.
     ForceOpen,
 }
 
@@ -120,8 +122,7 @@ impl SlotModel {
         let index = process.nonce.process;
         let acquires = process.budget.acquisitions > 0;
         if acquires {
-            let shards =
-                (0..self.config.shards).filter(|shard| self.may_ask(world, process, *shard));
+            let shards = (0..self.config.shards).filter(|shard| self.may_ask(process, *shard));
             actions.extend(shards.map(|shard| Action::Acquire {
                 process: index,
                 shard,

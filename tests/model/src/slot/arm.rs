@@ -48,10 +48,12 @@ impl SlotModel {
         let own = topology.members[usize::from(shard)].epoch;
         let owns = topology.owner == shard;
         let slot = match (topology.removed, topology.migration()) {
-            (Some(epoch), _) if owns => Slot {
-                shut: self.view_lease(),
-                ..Slot::new(Mode::Open, (own.max(epoch), DONE), own.max(epoch))
-            },
+            (Some(removed), _) if owns => {
+                let opens = removed.epoch.is_some() || self.breaks(Rule::ArmedHeirWaits);
+                let mode = if opens { Mode::Open } else { Mode::Shut };
+                let epoch = own.max(removed.epoch.unwrap_or_default());
+                Slot::new(mode, (epoch, DONE), epoch)
+            }
             (_, Some(migration)) if migration.from == shard => {
                 self.armed_in_move(Mode::Sealed(migration.to), (migration.epoch, BEGUN), own)
             }
@@ -67,7 +69,7 @@ impl SlotModel {
         let fresh = self.holds(Rule::FreshEpochAtArm);
         let graces = self.holds(Rule::GraceAfterRestart);
         Slot {
-            grace: slot.shut + if graces { self.config.lease } else { 0 },
+            grace: if graces { self.config.lease } else { 0 },
             token: if fresh { slot.token } else { Token::none_of(1) },
             ..slot
         }

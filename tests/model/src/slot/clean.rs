@@ -208,8 +208,10 @@ fn removals() -> Vec<Configuration> {
             .removing()
             .at_once()
             .reaching(reaches),
-        new("removal-and-restart", &[HOLDER, HOLDER])
+        new("removal-and-restart", &[HOLDER, ONCE])
             .removing()
+            .leasing(2)
+            .viewing(1)
             .restarting(SECOND, LOST)
             .at_once()
             .reaching(reaches),
@@ -218,5 +220,9 @@ fn removals() -> Vec<Configuration> {
             .removing()
             .at_once()
             .reaching(&[Adopted]),
+        new("removal-of-the-next-shard", &[HOLDER, ONCE])
+            .removing_next()
+            .at_once()
+            .reaching(&[ReclaimedElsewhere]),
     ]
 }

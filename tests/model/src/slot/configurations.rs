@@ -29,8 +29,12 @@ pub struct Configuration {
     pub survives: &'static [Survival],
     /// Whether what comes back has a clock that is behind, by up to two leases.
     pub clock_behind: bool,
-    /// How long a look at the topology is good for, where the first shard may be gone for good.
+    /// How long a look at the topology is good for, where a shard may be gone for good.
     pub view_lease: Option<u8>,
+    /// Which of two.
+    pub gone: u8,
+    /// Whether it begins amid the first move: the next shard grants, and the former has just come back.
+    pub amid: bool,
     /// How many requests are sent again.
     pub repeats: u8,
     /// Whether an answer arrives in the step that makes it: fewer states.
@@ -82,6 +86,8 @@ impl Configuration {
             survives: &[],
             clock_behind: false,
             view_lease: None,
+            gone: 0,
+            amid: false,
             repeats: 0,
             answers_at_once: false,
             first_is_prompt: false,
@@ -149,6 +155,26 @@ impl Configuration {
         Self {
             lease: 3,
             view_lease: Some(2),
+            ..self
+        }
+    }
+
+    /// … the second is, amid a move to it.
+    pub(super) fn removing_next(self) -> Self {
+        Self {
+            gone: 1,
+            amid: true,
+            ..self.moving().removing()
+        }
+    }
+
+    pub(super) fn leasing(self, lease: u8) -> Self {
+        Self { lease, ..self }
+    }
+
+    pub(super) fn viewing(self, view_lease: u8) -> Self {
+        Self {
+            view_lease: Some(view_lease),
             ..self
         }
     }

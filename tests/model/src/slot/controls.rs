@@ -69,6 +69,11 @@ pub fn control(rule: Rule) -> Control {
         Rule::NoReclaimBeforeViewsLapse | Rule::GuardsEndWithTheView => {
             (ONE_HOLDER, removing(1, 1))
         }
+        Rule::ArmedHeirWaits => (ONE_HOLDER, lost(SECOND, removing(1, 0).leasing(2))),
+        Rule::RemovedHolderWaits => {
+            let config = free(&[renews(1), once()]).removing_next().at_once();
+            (ONE_HOLDER, config.leasing(2))
+        }
         Rule::RemovedIsNotBelieved => (ONE_HOLDER, removing(0, 1)),
 
         Rule::DeadlineFromItsSend | Rule::RepeatExtends => {

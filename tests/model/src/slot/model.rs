@@ -29,6 +29,7 @@ impl Model for SlotModel {
             proven: None,
             view: View {
                 removed: false,
+                opens: false,
                 left: self.view_lease(),
             },
             budget,
@@ -41,7 +42,7 @@ impl Model for SlotModel {
             let mode = if index == 0 { Mode::Open } else { Mode::Shut };
             Shard::new(Slot::new(mode, (1, DONE), 1))
         };
-        vec![World {
+        let mut world = World {
             topology: Topology::new(self.config.shards),
             shards: (0..self.config.shards).map(shard).collect(),
             processes: (0..).zip(budgets).map(process).collect(),
@@ -53,7 +54,11 @@ impl Model for SlotModel {
                 repeats: self.config.repeats,
             },
             ledger: Ledger::default(),
-        }]
+        };
+        if self.config.amid {
+            self.begin_amid_a_move(&mut world);
+        }
+        vec![world]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {

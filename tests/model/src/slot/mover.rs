@@ -35,6 +35,22 @@ pub(super) const BEGUN: u8 = 1;
 pub(super) const DONE: u8 = 3;
 
 impl SlotModel {
+    /// A is sealed, and came back since; the key is proven free, and B grants it.
+    pub(super) fn begin_amid_a_move(&self, world: &mut World) {
+        self.plan(world);
+        self.step(world, 0, Step::Seal);
+        self.step(world, 0, Step::Import);
+        for (shard, slot) in world
+            .shards
+            .iter_mut()
+            .filter_map(|shard| shard.slot.as_mut())
+            .enumerate()
+        {
+            slot.grace = if shard == 0 { self.config.lease } else { 0 };
+            slot.proven = shard == 1;
+        }
+    }
+
     /// What some mover may do for any of the moves that ever were.
     pub(super) fn enabled_steps(&self, world: &World, actions: &mut Vec<Action>) {
         for (migration, Migration { known, .. }) in (0..).zip(&world.topology.migrations) {

@@ -14,11 +14,13 @@ impl SlotModel {
         let Some(guard) = client.guard.or(client.expired) else {
             return;
         };
+        let Some(shard) = self.renewed_at(client, &guard) else {
+            return;
+        };
         if !prompt {
             client.budget.renewals -= 1;
         }
-        let moved = client.view.removed && guard.shard == 0;
-        let (nonce, shard) = (client.nonce, if moved { 1 } else { guard.shard });
+        let nonce = client.nonce;
         self.call(world, nonce, shard, Ask::Renew(guard.token));
     }
 
@@ -38,9 +40,6 @@ impl SlotModel {
         if let Some(own) = record.filter(|record| record.nonce == request.nonce) {
             self.write(world, request, own.token);
             return Answer::Renewed { moving };
-        }
-        if slot.shut > 0 && self.holds(Rule::NoReclaimBeforeViewsLapse) {
-            return Answer::Refused;
         }
         let only_missing = self.breaks(Rule::ReclaimOverOlder);
         let fits = record.is_none_or(|record| !only_missing && record.token < token);

@@ -74,12 +74,16 @@ pub enum Rule {
     /// A failover there and back is another life — it is the same process, so the same life.
     LifeNamesEveryFailover,
 
-    /// After a removal B waits until every view of the former shard has lapsed — it does not.
+    /// After a removal the other shard is opened once every view of the former has lapsed — at once.
     RemovalWaitsForViews,
-    /// … and has its grace after that — both at once.
+    /// … and has its grace after that — it has none.
     GraceAfterViews,
-    /// … and until then puts nothing back — it does.
+    /// … and until then puts nothing back — it does, and grants nothing.
     NoReclaimBeforeViewsLapse,
+    /// … and is armed shut if it restarts before — it is armed open.
+    ArmedHeirWaits,
+    /// … and a holder renews nothing there before that — as soon as it knows of the removal.
+    RemovedHolderWaits,
     /// A guard ends with its process's view — only requests end.
     GuardsEndWithTheView,
     /// What a removed shard still answers is dropped — it is believed.

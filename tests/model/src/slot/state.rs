@@ -59,8 +59,6 @@ pub(super) struct Slot {
     pub(super) token: Token,
     /// The rest of grace.
     pub(super) grace: u8,
-    /// The rest of the time in which it is shut in any mode.
-    pub(super) shut: u8,
     /// Whether the list of its import names the key as held, if it was delivered.
     pub(super) list: Option<bool>,
     /// Whether a proof for the key was brought in its import.
@@ -141,6 +139,8 @@ pub(super) struct Proven {
 pub(super) struct View {
     /// Whether it is of after the removal.
     pub(super) removed: bool,
+    /// … and of after the epoch at which the other shard takes the slot.
+    pub(super) opens: bool,
     /// Until it lapses.
     pub(super) left: u8,
 }
@@ -199,7 +199,6 @@ impl Slot {
             guard,
             token: Token::none_of(epoch),
             grace: 0,
-            shut: 0,
             list: None,
             proven: false,
         }

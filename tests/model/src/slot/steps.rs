@@ -32,6 +32,7 @@ impl SlotModel {
             Action::Arm { shard, late } => self.arm(world, shard, late),
             Action::Raise(shard) => self.raise(world, shard),
             Action::DeclareGone => self.declare_gone(world),
+            Action::AllotAgain => self.allot_again(world),
             Action::ForceOpen => self.force_open(world),
         }
     }

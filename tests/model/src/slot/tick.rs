@@ -27,6 +27,9 @@ impl SlotModel {
             let mortal = world.left.restarts > 0 && self.config.restarting.contains(&index);
             self.tick_shard(shard, mortal);
         }
+        if let Some(removed) = &mut world.topology.removed {
+            removed.views = removed.views.saturating_sub(1);
+        }
         world.network.age(self.config.lease);
     }
 
@@ -65,7 +68,6 @@ impl SlotModel {
         tick_record(&mut shard.record);
         for slot in [&mut shard.slot, &mut shard.former].into_iter().flatten() {
             slot.grace = slot.grace.saturating_sub(1);
-            slot.shut = slot.shut.saturating_sub(1);
         }
         if !behind {
             for memory in &mut shard.earlier {

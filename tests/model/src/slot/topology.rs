@@ -20,8 +20,17 @@ pub(super) struct Topology {
     pub(super) under_way: Option<usize>,
     /// How many moves of the configuration's plan were begun.
     pub(super) planned: usize,
-    /// The epoch at which shard 0 was declared gone for good, and shard 1 took its slot.
-    pub(super) removed: Option<u8>,
+    pub(super) removed: Option<Removed>,
+}
+
+/// A shard that was declared gone for good.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub(super) struct Removed {
+    pub(super) shard: u8,
+    /// The rest of the time in which a process may go by a view of before that.
+    pub(super) views: u8,
+    /// The epoch at which the other one takes the slot.
+    pub(super) epoch: Option<u8>,
 }
 
 /// What the record says of a shard.
@@ -80,7 +89,7 @@ impl Topology {
 
     /// Whether `shard` is gone for good, by the record.
     pub(super) fn is_removed(&self, shard: u8) -> bool {
-        shard == 0 && self.removed.is_some()
+        self.removed.is_some_and(|removed| removed.shard == shard)
     }
 
     fn begin(&mut self, from: u8, to: u8) {
