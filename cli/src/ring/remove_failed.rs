@@ -30,9 +30,9 @@ struct ForcedRemoval {
     address: String,
     removal: Removal,
     heirs: Vec<Heir>,
-    /// For this long the heirs grant nothing, and no holder can put a lock back.
-    shut_ms: u64,
-    /// For this long after that, they grant nothing new.
+    /// For this long clients may still use the removed shard: the heirs do not open its slots.
+    views_ms: u64,
+    /// For this long after that, the heirs grant nothing new, and holders put their locks back.
     grace_ms: u64,
     /// The command for the second step.
     command: String,
@@ -146,7 +146,7 @@ impl ForcedRemoval {
             address: address.clone(),
             removal: decommissioned.constants.removal,
             heirs: come.into_iter().map(heir).collect(),
-            shut_ms: millis(decommissioned.constants.shut_for()),
+            views_ms: millis(decommissioned.constants.views_last()),
             grace_ms: millis(decommissioned.constants.grace()),
             command: format!("ringfence ring remove --gone {id} --attest-dead {id}"),
         }
@@ -156,12 +156,14 @@ impl ForcedRemoval {
     fn pause(&self) -> String {
         let heirs: Vec<_> = self.heirs.iter().map(|heir| heir.id.as_str()).collect();
         let length = |ms| format_duration(Duration::from_millis(ms));
-        let (heirs, grace) = (heirs.join(", "), length(self.shut_ms + self.grace_ms));
-        let back = match self.shut_ms {
-            0 => "holders put theirs back meanwhile".to_owned(),
-            ms => format!("holders put theirs back after {}", length(ms)),
+        let (heirs, grace) = (heirs.join(", "), length(self.grace_ms));
+        let views = match self.views_ms {
+            0 => String::new(),
+            ms => format!("its slots are opened after {}; then ", length(ms)),
         };
-        format!("no new locks from {heirs}, whichever the slot, for {grace}; {back}")
+        format!(
+            "{views}no new locks from {heirs}, whichever the slot, for {grace}; holders put theirs back meanwhile"
+        )
     }
 
     /// The facts that an operator must be sure of.

@@ -71,7 +71,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
     );
     assert_eq!(each(&shown["heirs"], "id"), ["a", "b"]);
     assert_eq!(
-        (&shown["shut_ms"], &shown["grace_ms"]),
+        (&shown["views_ms"], &shown["grace_ms"]),
         (&json!(0), &json!(2_020))
     );
     let for_people = ring(&servers, &STEP_ONE);
@@ -124,7 +124,7 @@ async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
     let shown = told(&ring(&servers, &[&STEP_ONE[..], &["--json"]].concat()));
     assert_eq!(shown["removal"], json!("leased"));
     assert_eq!(
-        (&shown["shut_ms"], &shown["grace_ms"]),
+        (&shown["views_ms"], &shown["grace_ms"]),
         (&json!(404), &json!(2_020))
     );
     let done = ring(&servers, &STEP_TWO);

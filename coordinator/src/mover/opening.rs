@@ -11,7 +11,7 @@ use super::{Context, run::Run, shards::Trouble};
 use crate::{
     ids::{Epoch, MapVersion},
     shard::ShardError,
-    topology::{FailedShard, ShardEntry, Topology, TopologyError},
+    topology::{FailedShard, Opening, ShardEntry, Topology, TopologyError},
 };
 
 /// A reachable shard answers within this time. Most are not reachable.
@@ -23,6 +23,9 @@ impl Run<'_> {
     ///
     /// A step that fails is repeated the next time.
     pub(super) async fn open_due(&mut self) -> Result<bool, TopologyError> {
+        if let Some(next) = self.after_views()? {
+            return Ok(self.swap(next).await?.is_some());
+        }
         let record = self.record.clone();
         let heirs = record.openings.iter().map(|opening| &opening.to.0);
         let heirs: BTreeSet<_> = heirs.collect();
@@ -45,6 +48,38 @@ impl Run<'_> {
             Some(next) => Ok(self.swap(next).await?.is_some()),
             None => Ok(false),
         }
+    }
+
+    /// The record that lets slots of dead shards be opened, if no process may use a view from before any more.
+    ///
+    /// Counts from when this run saw that a shard is dead: a mover that goes on with the work of another waits longer, but
+    /// never less.
+    fn after_views(&mut self) -> Result<Option<Topology>, TopologyError> {
+        let now = self.around.clock.now();
+        let last = self.record.constants.views_last();
+        let mut next: Option<Topology> = None;
+        for Opening { epoch, to, .. } in self.record.awaiting_views() {
+            let until = *self.views_until.entry(*epoch).or_insert(now + last);
+            let left = until.since(now);
+            if left.is_zero() {
+                let record = next.as_ref().unwrap_or(&self.record);
+                let opens = record.let_open(*epoch, self.around.clock.unix())?;
+                next = opens.or(next);
+            } else {
+                let reason = format!("a client may use the dead shard for {left:.1?} more");
+                self.shards.wait(&to.0, reason);
+            }
+        }
+        Ok(next)
+    }
+
+    /// How long the run may pause before the next slots are due.
+    pub(super) fn until_due(&self) -> Duration {
+        let now = self.around.clock.now();
+        let awaited = self.record.awaiting_views();
+        let awaited = awaited.filter_map(|opening| self.views_until.get(&opening.epoch));
+        let left = awaited.map(|until| until.since(now));
+        left.min().unwrap_or(Duration::MAX)
     }
 
     /// Opens the slots that `heir` has to open. Returns the epochs of these openings.

@@ -23,6 +23,7 @@ use super::{
     slot_migration::{Empty, Report, SlotMigration},
 };
 use crate::{
+    clock,
     failpoint::{Rule, is_off},
     ids::Epoch,
     topology::{Migration, MigrationId, Round, ShardName, Swap, Topology, TopologyError, Version},
@@ -49,6 +50,8 @@ pub(super) struct Run<'a> {
     /// Slots to be opened.
     pub(super) empty: BTreeMap<MigrationId, Empty>,
     slots_in_flight: usize,
+    /// Until when processes may use a view with a dead shard, by the epoch at which it was declared dead.
+    pub(super) views_until: BTreeMap<Epoch, clock::Instant>,
     /// At this version of the record, nothing is left to do until a report comes.
     idle_at: Option<Version>,
     tally: Tally,
@@ -73,6 +76,7 @@ impl<'a> Run<'a> {
             listed: BTreeSet::new(),
             empty: BTreeMap::new(),
             slots_in_flight,
+            views_until: BTreeMap::new(),
             idle_at: None,
             tally: Tally::new(around.clock.now()),
             progress,
@@ -253,6 +257,7 @@ impl<'a> Run<'a> {
     /// Waits for a report or a newer record, for a limited time.
     async fn wait(&mut self) -> Result<(), TopologyError> {
         let store = self.around.store.clone();
+        let pause = LOOK_AGAIN.min(self.until_due());
         tokio::select! {
             Some(report) = self.reports.1.recv() => {
                 self.take_report(report).await?;
@@ -262,7 +267,7 @@ impl<'a> Run<'a> {
                 Ok(newer) => self.adopt(newer).await,
                 Err(error) => self.store_failed(error).await,
             },
-            () = sleep(LOOK_AGAIN) => Ok(()),
+            () = sleep(pause) => Ok(()),
         }
     }
 

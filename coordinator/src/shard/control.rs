@@ -17,14 +17,6 @@ pub enum Grace {
     /// The length, less the time the shard has been up; the whole of it if the shard was emptied
     /// or followed another meanwhile. For servers that never saw this topology.
     LessUptime(Duration),
-    /// Nothing is granted or reclaimed for the time of `shut`, then nothing new is granted for `length`. For a
-    /// shard that came back while it takes the place of a dead one.
-    Forced {
-        /// Until then, a process may still use the dead shard.
-        shut: Duration,
-        /// Until then, a client may hold a lock that either shard granted.
-        length: Duration,
-    },
     /// None: the server was declared new.
     None,
 }

@@ -1,7 +1,7 @@
 //! Slots of a shard that was declared dead, opened without asking it.
 //!
 //! ```text
-//! declared dead at e ─► shut: engines stop believing in it ─► grace: holders put their locks back ─► open
+//! declared dead ─► no client may use it any more ─► force_open ─► grace: holders put their locks back ─► open
 //! ```
 
 use std::time::Duration;
@@ -10,23 +10,22 @@ use ringfence_ring::Slot;
 
 use crate::ids::{Epoch, Incarnation};
 
-/// Opens slots that another shard had, or had a part in. Holders reclaim their locks, as after
-/// a restart; and the timers are the whole shard's, as they are then.
+/// Opens slots that another shard had, or had a part in, once no client may use that shard any more. Holders reclaim
+/// their locks, as after a restart; and the grace is the whole shard's, as it is then.
 ///
-/// It may be repeated, by anybody: timers run once for an epoch, and a slot changes only if its guard rises.
+/// It may be repeated, by anybody: grace begins once for an epoch, and a slot changes only if its guard rises.
 #[derive(Clone, Debug)]
 pub struct ForceOpen {
     /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
     pub incarnation: Incarnation,
     /// As in [`Step`](super::Step).
     pub copy: (u64, String),
-    /// Of the change that gave the other shard up. The next tokens are above it.
+    /// Allotted after the last client stopped using the other shard. The next tokens are above it, and so above
+    /// every token that the other shard confirmed.
     pub epoch: Epoch,
     /// Which ones.
     pub slots: Vec<Slot>,
-    /// How long nothing is granted or reclaimed: until then, a process may still use the dead shard.
-    pub shut_for: Duration,
-    /// How long nothing new is granted after that: until then, a client may hold a lock that the dead shard granted.
+    /// How long nothing new is granted: until then, a client may hold a lock that the dead shard granted.
     pub grace_for: Duration,
 }
 

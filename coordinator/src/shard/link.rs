@@ -167,7 +167,7 @@ pub trait LockLink: Link {
 /// # Contract
 ///
 /// * A request is applied only where the key's slot is open, or where the slot arrives and its counters are here.
-///   Timers do not matter, except in slots that were opened by force.
+///   Grace does not matter.
 /// * A counter is in one place.
 #[async_trait]
 pub trait CounterLink: Link {
@@ -180,10 +180,10 @@ pub trait CounterLink: Link {
 /// A connection for control of the shard, and for looks at its locks.
 #[async_trait]
 pub trait ControlLink: Link {
-    /// Gives this life its slots, epoch and timers.
+    /// Gives this life its slots, epoch and grace.
     ///
     /// A life that is armed with the same or a later epoch stays as it is. A life that is armed with an earlier epoch is
-    /// armed anew: all of its content is replaced and its grace begins again in full; no timer is cut short and no
+    /// armed anew: all of its content is replaced and its grace begins again in full, and is not cut short; no
     /// token repeats. It stays as it is if it has seen a later record than the one of `arm`: a step of that record may
     /// have changed a slot.
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError>;
@@ -191,8 +191,8 @@ pub trait ControlLink: Link {
     /// The state of this life; `None` if it has none.
     async fn armed(&mut self) -> Result<Option<Armed>, ShardError>;
 
-    /// Declares this life quiet at a map version, if every slot of that version is open and no
-    /// timer runs. A life that is quiet at a later version stays so, and one that knows of a later declaration is not
+    /// Declares this life quiet at a map version, if every slot of that version is open and grace is
+    /// over. A life that is quiet at a later version stays so, and one that knows of a later declaration is not
     /// marked. Answers whether it is quiet now at this version.
     async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError>;
 

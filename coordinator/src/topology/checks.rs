@@ -27,7 +27,9 @@ impl Topology {
         }
         let epochs = self.shards.values().map(|entry| entry.epoch);
         let epochs = epochs.chain(self.migrations.iter().map(|migration| migration.epoch));
-        let epochs = epochs.chain(self.openings.iter().map(|opening| opening.epoch));
+        let openings = self.openings.iter();
+        let epochs = epochs
+            .chain(openings.flat_map(|opening| opening.opens.into_iter().chain([opening.epoch])));
         let epochs = epochs.chain(self.failed.iter().map(|failed| failed.epoch));
         let last = self.last_epoch;
         for epoch in epochs.chain([self.founded, last]) {

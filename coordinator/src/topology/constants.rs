@@ -33,8 +33,8 @@ pub enum Removal {
     #[default]
     Supervised,
     /// No person has to attest anything: an engine sends nothing under a view that was not
-    /// confirmed for the length of a view lease, and the shards that take the slots over wait as
-    /// long. The trade-off: an outage of the topology's store is an outage of everything, after
+    /// confirmed for the length of a view lease, and no shard takes the slots over before
+    /// that. The trade-off: an outage of the topology's store is an outage of everything, after
     /// that time.
     Leased,
 }
@@ -82,9 +82,9 @@ impl Constants {
         (self.removal == Removal::Leased).then(|| Duration::from_millis(length))
     }
 
-    /// How long no shard grants anything in place of a dead one: until then some engine may still
-    /// use a view that contains it.
-    pub fn shut_for(&self) -> Duration {
+    /// For how long, after a shard was declared dead, some engine may still use a view that contains
+    /// it.
+    pub fn views_last(&self) -> Duration {
         self.at_any_rate(self.view_lease().unwrap_or_default())
     }
 
@@ -168,9 +168,9 @@ mod tests {
         let ms = Duration::from_millis;
         assert_eq!(leased(30_000, None).view_lease(), Some(ms(5_000)));
         assert_eq!(leased(30_000, Some(2_000)).view_lease(), Some(ms(2_000)));
-        assert_eq!(leased(30_000, Some(2_000)).shut_for(), ms(2_020));
+        assert_eq!(leased(30_000, Some(2_000)).views_last(), ms(2_020));
         assert_eq!(Constants::default().view_lease(), None);
-        assert_eq!(Constants::default().shut_for(), Duration::ZERO);
+        assert_eq!(Constants::default().views_last(), Duration::ZERO);
     }
 
     #[test]

@@ -2,23 +2,23 @@
 //! Pure.
 //!
 //! ```text
-//! decommission: dead at e, its slots to others ─► force_open at each of them ─► opened
+//! decommission: dead, its slots to others ─► no view has it ─► let_open: at e ─► force_open(e) there ─► opened
 //! ```
 //!
 //! Its grants end by themselves: after a view lease no engine believes in them, or a person attests
 //! that no client can reach the shard. Holders put their locks back at the shards that follow.
 
-use std::{collections::BTreeMap, ops::Not, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_ring::{RingError, ShardId, Slot, Table};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Goal, ShardName, Topology, TopologyError, Weights, ranks::Ranks, resize::membership, slots,
+    Goal, Opening, ShardName, Topology, TopologyError, Weights, ranks::Ranks, resize::membership,
 };
 use crate::{
     ids::{Epoch, Life, MapVersion, Token},
-    shard::{ForceOpen, Grace, Mode, Step},
+    shard::{Mode, Step},
 };
 
 /// A shard that was declared dead. The record keeps it for ever.
@@ -33,23 +33,6 @@ pub struct FailedShard {
     pub lives: Vec<Life>,
     /// The epoch of the change that declared it dead.
     pub epoch: Epoch,
-}
-
-/// Slots that a shard has to open: those that it has in place of a dead shard, by force; and slots of
-/// new ranks. They move no further before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Opening {
-    /// The epoch of the change that declared the other shard dead, or the ranks new.
-    pub epoch: Epoch,
-    /// The shard that owns them now.
-    pub to: ShardName,
-    /// The slots, in order.
-    #[serde(with = "slots")]
-    pub slots: Vec<Slot>,
-    /// No shard had them before: nobody has to wait, and nothing is forced.
-    #[serde(default, skip_serializing_if = "Not::not")]
-    pub first: bool,
 }
 
 /// The reason why a shard cannot be declared dead.
@@ -106,8 +89,8 @@ impl Topology {
     /// their former shard.
     ///
     /// With supervised removal, a person must attest that no client can reach it any more, and that
-    /// it will be restarted or flushed before one can. This record alone does nothing: swap it in,
-    /// then [open](Self::force_opens).
+    /// it will be restarted or flushed before one can. This record alone does nothing: swap it in, with leased
+    /// removal [let the slots be opened](Self::let_open), then [open them](Self::force_opens).
     ///
     /// # Errors
     ///
@@ -137,51 +120,11 @@ impl Topology {
         next.migrations
             .retain(|migration| migration.from != gone && migration.to != gone);
         next.openings.retain(|opening| opening.to != gone);
-        next.openings.extend(openings(failed.epoch, heirs));
+        let opens = (self.constants.view_lease().is_none()).then_some(failed.epoch);
+        next.openings.extend(openings(failed.epoch, opens, heirs));
         next.failed.push(failed);
         next.mark_changed(self);
         Ok(next)
-    }
-
-    /// The requests that open the slots that `shard` has in place of dead shards. Each has to be
-    /// sent until it is answered. A refused slot belongs to another shard by a later record.
-    pub fn force_opens(&self, shard: &ShardId) -> Vec<ForceOpen> {
-        let its = self.openings_of(shard).filter(|opening| !opening.first);
-        its.map(|opening| ForceOpen {
-            incarnation: self.incarnation,
-            copy: (self.version, self.encode()),
-            epoch: opening.epoch,
-            slots: opening.slots.clone(),
-            shut_for: self.constants.shut_for(),
-            grace_for: self.constants.grace(),
-        })
-        .collect()
-    }
-
-    /// The steps that open the slots of new ranks at `shard`. Each has to be sent until it is
-    /// answered.
-    pub fn first_opens(&self, shard: &ShardId) -> Vec<Step> {
-        let its = self.openings_of(shard).filter(|opening| opening.first);
-        its.map(|opening| Step {
-            incarnation: self.incarnation,
-            copy: (self.version, self.encode()),
-            map: MapVersion::UNKNOWN,
-            epoch: opening.epoch,
-            mode: Mode::Open,
-            slots: opening.slots.clone(),
-            above: Token::new(opening.epoch, 0),
-        })
-        .collect()
-    }
-
-    /// The record after `shard` has opened its slots of `epoch`; `None` if that was recorded
-    /// before.
-    pub fn opened(&self, shard: &ShardId, epoch: Epoch) -> Option<Self> {
-        let mut next = self.clone();
-        next.openings
-            .retain(|opening| opening.to.0 != *shard || opening.epoch != epoch);
-        next.version += 1;
-        (next.openings != self.openings).then_some(next)
     }
 
     /// The request for `failed`, if it is reached in one of its lives: it tells it that it has no
@@ -196,20 +139,6 @@ impl Topology {
             slots: self.table.all_slots().collect(),
             above: Token::default(),
         }
-    }
-
-    /// How `shard` has to be armed while it has slots to open by force.
-    pub(super) fn forced_grace(&self, shard: &ShardId) -> Option<Grace> {
-        let mut forced = self.openings_of(shard).filter(|opening| !opening.first);
-        forced.next().map(|_| Grace::Forced {
-            shut: self.constants.shut_for(),
-            length: self.constants.grace(),
-        })
-    }
-
-    pub(super) fn openings_of(&self, shard: &ShardId) -> impl Iterator<Item = &Opening> {
-        let its = move |opening: &&Opening| opening.to.0 == *shard;
-        self.openings.iter().filter(its)
     }
 
     /// The entry of the record for `gone`.
@@ -298,13 +227,18 @@ impl Goal {
 }
 
 /// One per shard.
-fn openings(epoch: Epoch, heirs: BTreeMap<Slot, ShardName>) -> impl Iterator<Item = Opening> {
+fn openings(
+    epoch: Epoch,
+    opens: Option<Epoch>,
+    heirs: BTreeMap<Slot, ShardName>,
+) -> impl Iterator<Item = Opening> {
     let mut of_shard: BTreeMap<ShardName, Vec<Slot>> = BTreeMap::new();
     for (slot, heir) in heirs {
         of_shard.entry(heir).or_default().push(slot);
     }
     let opening = move |(to, slots)| Opening {
         epoch,
+        opens,
         to,
         slots,
         first: false,

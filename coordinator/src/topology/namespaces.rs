@@ -297,6 +297,7 @@ impl Topology {
         let epoch: Epoch = self.last_epoch;
         let opening = |(to, slots)| Opening {
             epoch,
+            opens: Some(epoch),
             to,
             slots,
             first: true,

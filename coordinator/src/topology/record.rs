@@ -198,10 +198,12 @@ impl Topology {
             }
         }
         for Opening {
-            epoch, slots: its, ..
+            opens, slots: its, ..
         } in self.openings_of(shard)
         {
-            let (mode, epoch) = (Mode::Open, *epoch);
+            // Not before no view has the dead shard: its holders would come, and others might still get its locks.
+            let mode = opens.map_or(Mode::Shut, |_| Mode::Open);
+            let epoch = opens.unwrap_or(self.last_epoch);
             for &slot in its {
                 slots.set(slot, SlotState { mode, epoch });
             }

@@ -202,9 +202,12 @@ fn use_it(record: &Topology) {
     let constants = &record.constants;
     let _ = (
         constants.grace(),
-        constants.shut_for(),
+        constants.views_last(),
         constants.view_lease(),
     );
+    for opening in record.awaiting_views() {
+        let _ = record.let_open(opening.epoch, UNIX);
+    }
 }
 
 fn check(text: &str) -> Result<(), TestCaseError> {

@@ -16,6 +16,7 @@ mod interrupted;
 mod killed;
 mod lockers;
 mod mixed;
+mod removal;
 mod replicas;
 mod replicated;
 mod resizes;

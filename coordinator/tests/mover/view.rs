@@ -23,10 +23,10 @@ use tokio::{
 
 use super::{lockers::acquire, replicas::ledger, stage::Stage};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// How long a view is gone by.
-const V: Duration = Duration::from_secs(5);
+pub(super) const V: Duration = Duration::from_secs(5);
 
 /// How long nobody new is granted anything once it has ended.
 const GRACE: Duration = Duration::from_secs(31);
@@ -94,11 +94,15 @@ impl Process {
         self.store.cut.send_replace(cut);
     }
 
-    async fn ask(&self, key: &str, lease: Option<Duration>) -> Result<Guard, AcquireError> {
+    pub(super) async fn ask(
+        &self,
+        key: &str,
+        lease: Option<Duration>,
+    ) -> Result<Guard, AcquireError> {
         self.ask_in(&Namespace::default(), key, lease).await
     }
 
-    async fn ask_in(
+    pub(super) async fn ask_in(
         &self,
         namespace: &Namespace,
         key: &str,
@@ -127,13 +131,13 @@ impl Process {
 
 impl Stage {
     /// Where a shard may be removed without asking.
-    async fn leased() -> Arc<Self> {
+    pub(super) async fn leased() -> Arc<Self> {
         let stage = Self::new(3).await;
         stage.without_asking();
         stage
     }
 
-    fn without_asking(&self) {
+    pub(super) fn without_asking(&self) {
         self.change(|record| {
             let mut next = record.clone();
             next.version += 1;
@@ -170,9 +174,13 @@ impl Stage {
         Process { engine, store }
     }
 
-    fn lock_key(&self, key: &str) -> LockKey {
+    pub(super) fn lock_key(&self, key: &str) -> LockKey {
+        self.lock_key_in(&Namespace::default(), key)
+    }
+
+    pub(super) fn lock_key_in(&self, namespace: &Namespace, key: &str) -> LockKey {
         let slots = self.record().table.slots();
-        LockKey::new(&Namespace::default(), key.as_bytes(), slots).unwrap()
+        LockKey::new(namespace, key.as_bytes(), slots).unwrap()
     }
 
     /// A key of a slot that the shard at `index` has.
@@ -188,7 +196,7 @@ impl Stage {
     }
 
     /// The place of the shard that has `key` now.
-    fn heir(&self, key: &str) -> usize {
+    pub(super) fn heir(&self, key: &str) -> usize {
         let owner = self.owner(key).0;
         (0..3)
             .find(|&index| shard_id(index) == owner)
@@ -196,7 +204,7 @@ impl Stage {
     }
 
     /// The holder of `key` at the shard at `index`, by the record there.
-    async fn holder(&self, index: usize, key: &str) -> Option<Holder> {
+    pub(super) async fn holder(&self, index: usize, key: &str) -> Option<Holder> {
         let mut link = self.shard(index).connect_control().await.unwrap();
         link.inspect(&self.lock_key(key)).await.unwrap().holder
     }
@@ -406,15 +414,18 @@ async fn clients_with_the_old_and_the_new_record_never_hold_the_same_lock() {
     // The mover cannot reach it either; connected clients stay connected.
     stage.faults(2).unreachable(true);
     stage.decommission(2);
-    stage.resize().await;
-    let mut granted = 0;
-    for _ in 0..100 {
-        sleep(SECOND / 10).await;
-        if let Ok(other) = two.ask(&key, None).await {
-            granted += 1;
-            assert!(!guard.is_held(), "two holders");
-            other.release().await;
+    let asks = async {
+        let mut granted = 0;
+        for _ in 0..100 {
+            sleep(SECOND / 10).await;
+            if let Ok(other) = two.ask(&key, None).await {
+                granted += 1;
+                assert!(!guard.is_held(), "two holders");
+                other.release().await;
+            }
         }
-    }
+        granted
+    };
+    let (_, granted) = tokio::join!(stage.resize(), asks);
     assert!(granted > 0, "it was to be had there");
 }

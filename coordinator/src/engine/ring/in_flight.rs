@@ -51,6 +51,8 @@ pub(crate) struct ShardInFlight {
     pub(crate) renewing: Outstanding,
     /// A grant or a ticket may be there.
     left: bool,
+    /// The lease was at a shard that has left the ring, and has not been renewed here yet.
+    pub(crate) to_put_back: bool,
 }
 
 /// The lane for a release, so that it overtakes nothing.

@@ -149,6 +149,7 @@ impl LeaseRenewer {
             return false;
         }
         in_flight.goes(self, to);
+        in_flight.here.to_put_back = true;
         drop(in_flight);
         to.tend_at(lease, self.around.clock.now());
         true

@@ -261,6 +261,9 @@ impl LeaseRenewer {
         if lease.is_final() || !lease.is_to_be_renewed() {
             return self.tend_at(lease, lease.deadline());
         }
+        if self.may_not_come_yet(lease) {
+            return self.try_again(lease, now);
+        }
         events::renewing(lease);
         let refused = {
             let mut in_flight = lease.in_flight.lock();
@@ -275,6 +278,13 @@ impl LeaseRenewer {
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
         }
+    }
+
+    /// Whether the lease was at a dead shard that other processes may still use: they may get its key as soon as its
+    /// record expires there. If this shard is in grace, and sealed the slot before, it would take the record.
+    fn may_not_come_yet(&self, lease: &ShardLease) -> bool {
+        let awaits_views = |routing: Arc<Routing>| routing.awaits_views(&lease.key);
+        lease.in_flight.lock().here.to_put_back && self.requests.routing().is_some_and(awaits_views)
     }
 
     fn submit_renewal(
@@ -332,6 +342,7 @@ impl LeaseRenewer {
                 sent,
             }) = answer
             {
+                in_flight.here.to_put_back = false;
                 lease.renewed(sent, now);
             }
         }
@@ -380,13 +391,15 @@ impl LeaseRenewer {
                 events::not_renewed(lease, now);
                 self.driver.metrics().renewal(Renewal::Failed);
                 lease.renewal_failed();
-                let pause = self
-                    .around
-                    .random
-                    .jitter(RETRY_MAX.min(lease.terms.lease / 12));
-                self.tend_at(lease, now + pause);
+                self.try_again(lease, now);
             }
         }
+    }
+
+    /// Renews `lease` soon.
+    fn try_again(self: &Arc<Self>, lease: &Arc<ShardLease>, now: Instant) {
+        let pause = RETRY_MAX.min(lease.terms.lease / 12);
+        self.tend_at(lease, now + self.around.random.jitter(pause));
     }
 
     /// It was renewed as `mode`: renews it again at its time, or at once if its writer has downgraded since.

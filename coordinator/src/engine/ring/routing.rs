@@ -157,6 +157,13 @@ impl Routing {
         self.view.load().topology.opening_of(key.slot()).is_some()
     }
 
+    /// Whether it belonged to one that other processes may still use.
+    pub(crate) fn awaits_views(&self, key: &LockKey) -> bool {
+        let view = self.view.load();
+        let opening = view.topology.opening_of(key.slot());
+        opening.is_some_and(|opening| opening.opens.is_none())
+    }
+
     /// The declaration for the lock of `key`. While its namespace is being declared, none that a shard accepts.
     pub(crate) fn declaration(&self, key: &LockKey) -> Declaration {
         let view = self.view.load();

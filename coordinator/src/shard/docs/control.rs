@@ -42,7 +42,7 @@ impl Desk {
         let armed = self.view.head.armed.as_ref();
         Ok(armed.map(|armed| Armed {
             epoch: armed.epoch,
-            grace_left: armed.timers.grace_left(now_ms),
+            grace_left: armed.grace.left(now_ms),
         }))
     }
 

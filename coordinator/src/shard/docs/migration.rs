@@ -43,7 +43,7 @@ impl Desk {
                 .read(|view| states(view, &slots), &leaving, |_| None)
                 .await?;
             let armed = self.view.head.armed()?;
-            let grace_left = armed.timers.grace_left(read.now_ms);
+            let grace_left = armed.grace.left(read.now_ms);
             if !grace_left.is_zero() {
                 return Ok(ScanPage {
                     grace_left,

@@ -243,14 +243,11 @@ impl View {
         }
     }
 
-    /// The last millisecond at which the same timers run as at `now_ms`.
+    /// The last millisecond at which grace runs if it does at `now_ms`, or at which it does not.
     pub(super) fn unchanged_until(&self, now_ms: u64) -> u64 {
-        let timers = self.head.armed.iter().flat_map(|armed| {
-            let timers = &armed.timers;
-            [timers.grace_until_ms, timers.shut_until_ms]
-        });
-        let running = timers.filter(|until_ms| *until_ms > now_ms);
-        running.min().map_or(u64::MAX, |until_ms| until_ms - 1)
+        let grace = self.head.armed.as_ref().map(|armed| &armed.grace);
+        let running = grace.filter(|grace| grace.runs(now_ms));
+        running.map_or(u64::MAX, |grace| grace.until_ms - 1)
     }
 }
 

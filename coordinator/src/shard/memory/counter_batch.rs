@@ -3,10 +3,7 @@
 use super::state::Memory;
 use crate::{
     name::LockKey,
-    shard::{
-        CounterAnswers, CounterReply, CounterRequest, Mode, ShardError,
-        rules::{Armed, Slots},
-    },
+    shard::{CounterAnswers, CounterReply, CounterRequest, Mode, ShardError, rules::Slots},
 };
 
 impl Memory {
@@ -14,23 +11,21 @@ impl Memory {
     pub(super) fn call_counters(
         &mut self,
         batch: &[CounterRequest],
-        now_ms: u64,
         unix_ms: u64,
     ) -> Result<CounterAnswers, ShardError> {
         let armed = self.head.armed()?;
         let is_quiet = |request: &CounterRequest| armed.is_quiet(request.map);
         let quiet = batch.first().is_some_and(is_quiet);
-        let replies =
-            batch.iter().map(
-                |request| match elsewhere(armed, &self.slots, &request.key, now_ms) {
-                    Some(reply) if !is_quiet(request) => reply,
-                    _ if self.full => CounterReply::OutOfMemory,
-                    _ => {
-                        let since = self.slots.get(request.key.slot()).epoch;
-                        self.counters.apply(request, since, unix_ms)
-                    }
-                },
-            );
+        let replies = batch
+            .iter()
+            .map(|request| match elsewhere(&self.slots, &request.key) {
+                Some(reply) if !is_quiet(request) => reply,
+                _ if self.full => CounterReply::OutOfMemory,
+                _ => {
+                    let since = self.slots.get(request.key.slot()).epoch;
+                    self.counters.apply(request, since, unix_ms)
+                }
+            });
         Ok(CounterAnswers {
             quiet,
             replies: replies.collect(),
@@ -39,11 +34,10 @@ impl Memory {
 }
 
 /// The refusal of a request about a counter that is not here.
-fn elsewhere(armed: &Armed, slots: &Slots, key: &LockKey, now_ms: u64) -> Option<CounterReply> {
+fn elsewhere(slots: &Slots, key: &LockKey) -> Option<CounterReply> {
     let state = slots.get(key.slot());
     let epoch = state.epoch;
     match state.mode {
-        _ if armed.timers.is_shut(now_ms) => Some(CounterReply::Moved { epoch }),
         Mode::Shut => Some(CounterReply::Moved { epoch }),
         Mode::Sealed => Some(CounterReply::Moving { epoch }),
         Mode::Import if slots.is_admitted(key.slot()) => None,

@@ -88,12 +88,11 @@ impl Faults {
         }
     }
 
-    /// Sets the shard's clock back by `length`, as far as its timers show, if it is armed.
+    /// Sets the shard's clock back by `length`, as far as its grace shows, if it is armed.
     pub fn set_timers_back(&self, length: Duration) {
         if let Ok(armed) = self.0.state().memory.head.armed_mut() {
             let length_ms = millis(length);
-            armed.timers.grace_until_ms += length_ms;
-            armed.timers.shut_until_ms += length_ms;
+            armed.grace.until_ms += length_ms;
         }
     }
 }

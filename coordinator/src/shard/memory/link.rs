@@ -121,7 +121,7 @@ impl LockLink for MemoryLink {
 impl CounterLink for MemoryLink {
     async fn call(&mut self, batch: &[CounterRequest]) -> Result<CounterAnswers, ShardError> {
         let (batch, shared) = (batch.to_vec(), self.shared.clone());
-        self.exchange(move |memory, now| memory.call_counters(&batch, now, shared.unix_ms()))
+        self.exchange(move |memory, _| memory.call_counters(&batch, shared.unix_ms()))
             .await
     }
 }

@@ -20,7 +20,7 @@ impl Memory {
     /// A page of the keys that are held in sealed slots.
     pub(super) fn scan(&self, scan: &Scan, now_ms: u64) -> Result<ScanPage, ShardError> {
         let armed = self.head.armed()?;
-        let grace_left = armed.timers.grace_left(now_ms);
+        let grace_left = armed.grace.left(now_ms);
         if !grace_left.is_zero() {
             return Ok(ScanPage {
                 grace_left,

@@ -102,7 +102,7 @@ impl Memory {
     pub(super) fn is_armed(&self, now_ms: u64) -> Option<shard::Armed> {
         self.head.armed.as_ref().map(|armed| shard::Armed {
             epoch: armed.epoch,
-            grace_left: armed.timers.grace_left(now_ms),
+            grace_left: armed.grace.left(now_ms),
         })
     }
 

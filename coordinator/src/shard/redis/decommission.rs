@@ -19,7 +19,6 @@ pub(super) fn force_open(connection: &Connection, force: &ForceOpen) -> Cmd {
     command
         .arg(force.epoch.0)
         .arg(packed(&force.slots))
-        .arg(force.shut_for.as_millis() as u64)
         .arg(force.grace_for.as_millis() as u64);
     command
 }

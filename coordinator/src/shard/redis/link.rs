@@ -175,13 +175,11 @@ impl CounterLink for RedisLink {
 impl ControlLink for RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let none = Duration::ZERO;
-        let (shut, grace, less_uptime) = match arm.grace {
-            _ if is_off(Rule::Grace) => (none, none, 0),
-            Grace::Full(length) => (none, length, 0),
-            Grace::LessUptime(length) => (none, length, 1),
-            Grace::Forced { shut, length } => (shut, shut + length, 0),
-            Grace::None => (none, none, 0),
+        let (grace, less_uptime) = match arm.grace {
+            _ if is_off(Rule::Grace) => (Duration::ZERO, 0),
+            Grace::Full(length) => (length, 0),
+            Grace::LessUptime(length) => (length, 1),
+            Grace::None => (Duration::ZERO, 0),
         };
         let mut command = fcall(&scripts::ARM, 9);
         command
@@ -211,7 +209,6 @@ impl ControlLink for RedisLink {
             .arg(grace.as_millis() as u64)
             .arg(less_uptime)
             .arg(&keys.life_family)
-            .arg(shut.as_millis() as u64)
             .arg(migration::bits(arm.slots.open()))
             .arg(arm.declared.0);
         let parts = self.control("arm", &command).await?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
+    grace::GraceTimer,
     head::{Armed, Head},
     millis,
     slots::Slots,
-    timers::Timers,
     tokens::Tokens,
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     shard::{Arm, ArmAnswer, Declare, Grace, MarkQuiet, Mode, ShardError},
 };
 
-/// Gives the life its slots, epoch and timers, unless it is armed with this epoch or a later one.
+/// Gives the life its slots, epoch and grace, unless it is armed with this epoch or a later one.
 ///
 /// `up_ms`: for how long the shard has had this life and forgotten nothing; `None` if that is not known.
 pub(crate) fn arm(
@@ -35,11 +35,11 @@ pub(crate) fn arm(
     }
     Ok(ArmAnswer {
         armed_now,
-        grace_left: head.armed()?.timers.grace_left(now_ms),
+        grace_left: head.armed()?.grace.left(now_ms),
     })
 }
 
-/// The arming that replaces `former`. It cuts no timer short, and repeats no token.
+/// The arming that replaces `former`. It does not cut grace short, and repeats no token.
 fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64) -> Armed {
     // A shard that was armed before may have locks that are younger than the life.
     let up_ms = up_ms.filter(|_| former.is_none());
@@ -49,28 +49,27 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
             epoch: arm.token_epoch,
             counter: 0,
         },
-        timers: Timers::default(),
+        grace: GraceTimer::default(),
         forced: Epoch::default(),
         declared: arm.declared,
         quiet: None,
     };
     if let Some(former) = former {
         armed.tokens.raise(former.tokens.last());
-        armed.timers = former.timers;
+        armed.grace = former.grace;
         armed.forced = former.forced;
         armed.declared = armed.declared.max(former.declared);
     }
-    let (grace_ms, shut_ms) = match arm.grace {
-        Grace::Full(length) => (millis(length), 0),
-        Grace::LessUptime(length) => (millis(length).saturating_sub(up_ms.unwrap_or(0)), 0),
-        Grace::Forced { shut, length } => (millis(shut + length), millis(shut)),
-        Grace::None => (0, 0),
+    let grace_ms = match arm.grace {
+        Grace::Full(length) => millis(length),
+        Grace::LessUptime(length) => millis(length).saturating_sub(up_ms.unwrap_or(0)),
+        Grace::None => 0,
     };
-    armed.timers.extend(grace_ms, shut_ms, now_ms);
+    armed.grace.extend(grace_ms, now_ms);
     armed
 }
 
-/// Declares the life quiet at a map version, if every slot of that version is open and no timer runs. Returns whether
+/// Declares the life quiet at a map version, if every slot of that version is open and grace is over. Returns whether
 /// the life is quiet at that version now.
 pub(crate) fn mark_quiet(
     head: &mut Head,
@@ -84,9 +83,8 @@ pub(crate) fn mark_quiet(
         // Engines that have not heard of the later version must not take the mark from those that have.
         return Ok(false);
     }
-    let timers_done = !armed.timers.is_grace(now_ms) && !armed.timers.is_shut(now_ms);
     let is_open = |slot: &_| slots.get(*slot).mode == Mode::Open;
-    let quiet = timers_done && mark.slots.iter().all(is_open);
+    let quiet = !armed.grace.runs(now_ms) && mark.slots.iter().all(is_open);
     armed.quiet = quiet.then_some(mark.map);
     Ok(quiet)
 }
@@ -103,7 +101,7 @@ pub(crate) fn declare(
         armed.declared = declare.declared;
         armed.quiet = None;
     }
-    Ok(armed.timers.grace_left(now_ms))
+    Ok(armed.grace.left(now_ms))
 }
 
 /// Makes every later token one of `epoch` or of a later epoch.

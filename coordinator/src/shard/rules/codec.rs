@@ -8,13 +8,13 @@ use ringfence_ring::Slot;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    grace::GraceTimer,
     head::{Armed, Head},
     import::{Import, Known},
     lock_state::{Entry, LockState},
     millis,
     queue::{Queue, Waiter},
     shares::Shares,
-    timers::Timers,
     tokens::Tokens,
 };
 use crate::{
@@ -56,8 +56,6 @@ struct ArmedText {
     epoch: Epoch,
     grace_until_ms: u64,
     grace_ms: u64,
-    shut_until_ms: u64,
-    shut_ms: u64,
     forced: Epoch,
     declared: MapVersion,
     quiet: Option<MapVersion>,
@@ -75,23 +73,15 @@ pub(crate) fn head_text(life: &Life, head: &Head) -> String {
         let Armed {
             epoch,
             tokens: _,
-            timers,
+            grace,
             forced,
             declared,
             quiet,
         } = armed;
-        let Timers {
-            grace_until_ms,
-            shut_until_ms,
-            grace_ms,
-            shut_ms,
-        } = timers;
         ArmedText {
             epoch,
-            grace_until_ms,
-            grace_ms,
-            shut_until_ms,
-            shut_ms,
+            grace_until_ms: grace.until_ms,
+            grace_ms: grace.length_ms,
             forced,
             declared,
             quiet,
@@ -122,11 +112,9 @@ pub(crate) fn head(life: &Life, content: &str, last: Token) -> Result<Head, Malf
             epoch: last.epoch(),
             counter: last.counter(),
         },
-        timers: Timers {
-            grace_until_ms: armed.grace_until_ms,
-            shut_until_ms: armed.shut_until_ms,
-            grace_ms: armed.grace_ms,
-            shut_ms: armed.shut_ms,
+        grace: GraceTimer {
+            until_ms: armed.grace_until_ms,
+            length_ms: armed.grace_ms,
         },
         forced: armed.forced,
         declared: armed.declared,

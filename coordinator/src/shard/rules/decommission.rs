@@ -8,7 +8,7 @@ use crate::{
     shard::{ForceOpen, ForcedOpen, Mode, ShardError, SlotState},
 };
 
-/// Opens slots without a request to the shard that had them. The timers run once per epoch.
+/// Opens slots without a request to the shard that had them. Grace begins once per epoch.
 pub(crate) fn force_open(
     head: &mut Head,
     slots: &mut Slots,
@@ -24,15 +24,13 @@ pub(crate) fn force_open(
     let rises = |slot: &Slot| slots.get(*slot).guard() < open.guard();
     if force.slots.iter().any(rises) {
         if armed.forced < force.epoch {
-            // Engines may still believe in the other shard.
             armed.forced = force.epoch;
-            let (shut_ms, grace_ms) = (millis(force.shut_for), millis(force.grace_for));
-            armed.timers.extend_in_turn(shut_ms, grace_ms, now_ms);
+            armed.grace.extend(millis(force.grace_for), now_ms);
         }
         armed.tokens.raise(Token::new(force.epoch, 0));
     }
     armed.quiet = None;
-    let grace_left = armed.timers.grace_left(now_ms);
+    let grace_left = armed.grace.left(now_ms);
     head.see_epoch(force.epoch);
     let is_refused = |slot: &Slot| !slots.change(*slot, open);
     Ok(ForcedOpen {

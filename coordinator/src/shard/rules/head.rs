@@ -1,6 +1,6 @@
 //! The document of the whole shard.
 
-use super::{timers::Timers, tokens::Tokens};
+use super::{grace::GraceTimer, tokens::Tokens};
 use crate::{
     ids::{Epoch, Incarnation, MapVersion},
     shard::{Request, ShardError},
@@ -25,12 +25,12 @@ pub(crate) struct Armed {
     /// The epoch of the arming.
     pub(crate) epoch: Epoch,
     pub(crate) tokens: Tokens,
-    pub(crate) timers: Timers,
-    /// The last epoch at which slots were opened by force, after both timers.
+    pub(crate) grace: GraceTimer,
+    /// The last epoch at which slots were opened by force, which began a grace.
     pub(crate) forced: Epoch,
     /// When a namespace was last declared. An acquire by an older view is refused.
     pub(crate) declared: MapVersion,
-    /// The map version at which every slot is open and no timer runs. Not below `declared`.
+    /// The map version at which every slot is open and grace is over. Not below `declared`.
     pub(crate) quiet: Option<MapVersion>,
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn step(
     let is_refused = |slot: &Slot| !slots.change(*slot, SlotState { mode, epoch });
     let stepped = Stepped {
         last_token: armed.tokens.last(),
-        grace_left: armed.timers.grace_left(now_ms),
+        grace_left: armed.grace.left(now_ms),
         refused: step.slots.iter().copied().filter(is_refused).collect(),
     };
     head.see_epoch(epoch.max(step.above.epoch()));
@@ -91,7 +91,7 @@ pub(crate) fn still_held(
     is_held: impl Fn(&LockKey) -> bool,
     now_ms: u64,
 ) -> HeldStill {
-    let grace_left = armed.timers.grace_left(now_ms);
+    let grace_left = armed.grace.left(now_ms);
     if !grace_left.is_zero() {
         return HeldStill {
             grace_left,

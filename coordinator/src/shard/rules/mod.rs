@@ -1,7 +1,7 @@
 //! The rules of a shard, over plain data.
 //!
 //! ```text
-//! head   fence, copy of the topology, arming: tokens, timers ┐
+//! head   fence, copy of the topology, arming: tokens, grace  ┐
 //! slots  state of each slot; imports of arriving slots       ├─ rule(&mut documents, request, now_ms)
 //! lock   record and queue of one key                         ┘    └─▶ answer, changed documents, notifications to send
 //! ```
@@ -21,6 +21,7 @@
 mod arm;
 pub(super) mod codec;
 mod decommission;
+mod grace;
 mod head;
 mod import;
 mod inspect;
@@ -30,7 +31,6 @@ mod migration;
 mod queue;
 mod shares;
 mod slots;
-mod timers;
 mod tokens;
 
 use std::time::Duration;
@@ -38,7 +38,7 @@ use std::time::Duration;
 pub(crate) use self::{
     arm::{arm, declare, mark_quiet, raise},
     decommission::force_open,
-    head::{Armed, Head},
+    head::Head,
     import::Import,
     lock::{Batch, Locks},
     lock_state::LockState,

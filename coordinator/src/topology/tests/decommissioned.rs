@@ -214,39 +214,67 @@ fn invalid_decommissions_are_refused() {
 
 #[test]
 fn a_shard_armed_meanwhile_opens_them_then_and_waits_as_long() {
-    let mut topology = topology(64, &[1, 1, 1]);
-    topology.constants.removal = Removal::Leased;
-    let mut after = decommission(&topology, 2);
+    let mut after = decommission(&topology(64, &[1, 1, 1]), 2);
     after.last_epoch.0 += 5;
-    let (heir, slots) = (
-        after.openings[0].to.0.clone(),
-        after.openings[0].slots.clone(),
-    );
+    let heir = after.openings[0].to.0.clone();
     let [force] = &after.force_opens(&heir)[..] else {
         panic!("one for the shard")
     };
-    let constants = &after.constants;
-    assert_eq!((&force.slots, force.epoch), (&slots, after.failed[0].epoch));
-    assert_eq!(force.shut_for, constants.shut_for());
-    assert_eq!(force.grace_for, constants.grace());
+    assert_eq!(force.slots, after.openings[0].slots);
+    assert_eq!(force.epoch, after.failed[0].epoch);
+    assert_eq!(force.grace_for, after.constants.grace());
+    assert_eq!(
+        after.arm(&heir, Grace::None).grace,
+        Grace::Full(force.grace_for)
+    );
+    check_armed(&after, 0, (Mode::Open, force.epoch));
+    let done = after.opened(&heir, force.epoch).unwrap();
+    assert_eq!(done.arm(&heir, Grace::None).grace, Grace::None);
+}
 
-    let arm = after.arm(&heir, Grace::None);
-    let forced = Grace::Forced {
-        shut: constants.shut_for(),
-        length: constants.grace(),
-    };
-    assert_eq!(arm.grace, forced);
-    for slot in after.table.slots().iter() {
+/// How the first heir is armed: the slots that it has in place of the dead shard are as `expected`.
+fn check_armed(topology: &Topology, index: usize, expected: (Mode, Epoch)) {
+    let Opening { to, slots, .. } = &topology.openings[index];
+    let arm = topology.arm(&to.0, Grace::None);
+    for slot in topology.table.slots().iter() {
         let state = arm.slots.get(slot);
         let expected = match slots.contains(&slot) {
-            true => (Mode::Open, force.epoch),
-            false if *owner(&after, slot) == heir => (Mode::Open, after.last_epoch),
-            false => (Mode::Shut, after.last_epoch),
+            true => expected,
+            false if *owner(topology, slot) == to.0 => (Mode::Open, topology.last_epoch),
+            false => (Mode::Shut, topology.last_epoch),
         };
         assert_eq!((state.mode, state.epoch), expected);
     }
-    let done = after.opened(&heir, force.epoch).unwrap();
-    assert_eq!(done.arm(&heir, Grace::None).grace, Grace::None);
+}
+
+/// Until then, a process may confirm a token with any epoch that was allotted before, or get a lock at the dead shard.
+#[test]
+fn with_leased_removal_slots_are_opened_at_an_epoch_that_is_allotted_after_every_view_has_ended() {
+    let mut topology = topology(64, &[1, 1, 1]);
+    topology.constants.removal = Removal::Leased;
+    let mut waiting = decommission(&topology, 2);
+    let declared = waiting.last_epoch;
+    assert_eq!(waiting.awaiting_views().count(), 2);
+    waiting.last_epoch.0 += 5;
+    let heir = waiting.openings[0].to.0.clone();
+    assert!(waiting.force_opens(&heir).is_empty() && waiting.is_under_way());
+    assert_eq!(waiting.arm(&heir, Grace::None).grace, Grace::None);
+    check_armed(&waiting, 0, (Mode::Shut, waiting.last_epoch));
+
+    let due = waiting.let_open(declared, UNIX).unwrap().unwrap();
+    assert_eq!(Topology::decode(&due.encode()), Ok(due.clone()));
+    assert_eq!(due.awaiting_views().count(), 0);
+    assert_eq!(due.let_open(declared, UNIX).unwrap(), None);
+    let [force] = &due.force_opens(&heir)[..] else {
+        panic!("one for the shard")
+    };
+    assert!(force.epoch > waiting.last_epoch);
+    assert_eq!(due.failed[0].epoch, declared);
+    check_armed(&due, 0, (Mode::Open, force.epoch));
+    let grace = due.arm(&heir, Grace::None).grace;
+    assert_eq!(grace, Grace::Full(force.grace_for));
+    let done = due.opened(&heir, force.epoch).unwrap();
+    assert_eq!(done.openings.len(), 1, "the other heir's");
 }
 
 #[test]

@@ -8,29 +8,23 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, arm, control, incarnation, marked_quiet,
-        mover, nonce, quiet_mark,
+        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, incarnation, marked_quiet, mover, nonce,
+        quiet_mark,
     },
     movers::{EARLIER, LATER, MOVE, moving_desk, step},
     slots::elsewhere,
 };
 use ringfence_coordinator::{
-    ids::{Epoch, MapVersion, Token},
+    ids::{Epoch, Token},
     shard::{ForceOpen, ForcedOpen, Grace, Mode, ShardError},
 };
 
-pub(super) fn force(
-    epoch: Epoch,
-    slots: &[Slot],
-    shut_for: Duration,
-    grace_for: Duration,
-) -> ForceOpen {
+pub(super) fn force(epoch: Epoch, slots: &[Slot], grace_for: Duration) -> ForceOpen {
     ForceOpen {
         incarnation: incarnation(FIRST),
         copy: (epoch.0, format!("record {epoch}")),
         epoch,
         slots: slots.to_vec(),
-        shut_for,
         grace_for,
     }
 }
@@ -41,22 +35,15 @@ impl Desk {
     }
 }
 
-/// Engines stop believing in the dead shard, then its holders put their locks back, then others are
-/// served.
-pub async fn a_slot_opened_by_force_is_shut_then_in_grace_then_open(fixture: &dyn Fixture) {
+/// Holders of the dead shard put their locks back. Others wait for the whole shard.
+pub async fn a_slot_opened_by_force_is_in_grace(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
-    let forced = desk
-        .force_open(&force(LATER, &[key.slot()], WINDOW, LONG))
-        .await;
-    assert_eq!(forced.refused, []);
-    assert!(forced.grace_left > LONG && forced.grace_left <= LONG + WINDOW);
     let holder = (nonce(), Token::new(MOVE, 1));
-    for key in [&key, &other] {
-        assert_eq!(word(&desk.acquire(key, nonce(), LONG).await), "moved");
-        assert_eq!(word(&desk.renew(key, holder, LONG).await), "moved");
-    }
-    fixture.elapse(PAST_WINDOW).await;
+    assert_eq!(word(&desk.renew(&key, holder, LONG).await), "moved");
+    let forced = desk.force_open(&force(LATER, &[key.slot()], LONG)).await;
+    assert_eq!(forced.refused, []);
+    assert!(forced.grace_left > LONG / 2 && forced.grace_left <= LONG);
     for key in [&key, &other] {
         assert_eq!(word(&desk.acquire(key, nonce(), LONG).await), "grace");
         assert_eq!(word(&desk.renew(key, holder, LONG).await), "reclaimed");
@@ -68,11 +55,8 @@ pub async fn records_outlast_slots_opened_by_force(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let (mine, holder) = (elsewhere(&desk, &key), nonce());
     let token = desk.granted(&mine, holder, LONG).await;
-    desk.force_open(&force(LATER, &[key.slot()], WINDOW, WINDOW))
-        .await;
+    desk.force_open(&force(LATER, &[key.slot()], WINDOW)).await;
     let claim = (holder, token);
-    assert_eq!(word(&desk.renew(&mine, claim, LONG).await), "renewed");
-    fixture.elapse(PAST_WINDOW).await;
     assert_eq!(word(&desk.renew(&mine, claim, LONG).await), "renewed");
     fixture.elapse(PAST_WINDOW).await;
     assert_eq!(word(&desk.acquire(&mine, nonce(), LONG).await), "held");
@@ -80,13 +64,13 @@ pub async fn records_outlast_slots_opened_by_force(fixture: &dyn Fixture) {
     assert!(next > token && next.epoch() >= LATER, "{next}");
 }
 
-/// Otherwise a process that repeats it often enough keeps the shard shut for ever.
-pub async fn a_repeated_force_does_not_restart_timers(fixture: &dyn Fixture) {
+/// Otherwise a process that repeats it often enough keeps the shard in grace for ever.
+pub async fn a_repeated_force_does_not_restart_grace(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
-    let some = force(LATER, &[key.slot()], Duration::ZERO, WINDOW);
+    let some = force(LATER, &[key.slot()], WINDOW);
     // By another process, say, that goes by another number of slots.
-    let more = force(LATER, &[key.slot(), other.slot()], LONG, LONG);
+    let more = force(LATER, &[key.slot(), other.slot()], LONG);
     desk.force_open(&some).await;
     fixture.elapse(PAST_WINDOW).await;
     for again in [&some, &more, &more] {
@@ -96,7 +80,7 @@ pub async fn a_repeated_force_does_not_restart_timers(fixture: &dyn Fixture) {
         desk.granted(&desk.key(nonce().to_string()), nonce(), LONG)
             .await;
     }
-    let earlier = force(EARLIER, &[other.slot()], LONG, LONG);
+    let earlier = force(EARLIER, &[other.slot()], LONG);
     assert_eq!(desk.force_open(&earlier).await.refused, [other.slot()]);
     desk.granted(&key, nonce(), LONG).await;
 }
@@ -105,19 +89,15 @@ pub async fn a_repeated_force_does_not_restart_timers(fixture: &dyn Fixture) {
 pub async fn a_force_of_a_later_epoch_waits_anew_and_cuts_nothing_short(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
-    let none = Duration::ZERO;
-    desk.force_open(&force(MOVE, &[other.slot()], none, LONG))
-        .await;
-    let forced = desk
-        .force_open(&force(LATER, &[key.slot()], none, WINDOW))
-        .await;
+    desk.force_open(&force(MOVE, &[other.slot()], LONG)).await;
+    let forced = desk.force_open(&force(LATER, &[key.slot()], WINDOW)).await;
     assert!(forced.grace_left > WINDOW, "{forced:?}");
     let again = Epoch(LATER.0 + 1);
     let forced = desk
-        .force_open(&force(again, &[key.slot()], WINDOW, LONG))
+        .force_open(&force(again, &[key.slot()], 2 * LONG))
         .await;
     assert!(forced.grace_left > LONG, "{forced:?}");
-    assert_eq!(word(&desk.acquire(&other, nonce(), LONG).await), "moved");
+    assert_eq!(word(&desk.acquire(&other, nonce(), LONG).await), "grace");
 }
 
 /// A process that was asleep does no harm.
@@ -127,7 +107,7 @@ pub async fn a_force_that_comes_late_changes_nothing(fixture: &dyn Fixture) {
     desk.becomes(&key, LATER, Mode::Shut).await;
     desk.becomes(&other, Epoch(LATER.0 + 1), Mode::Sealed).await;
     let both = [key.slot(), other.slot()];
-    let forced = desk.force_open(&force(LATER, &both, LONG, LONG)).await;
+    let forced = desk.force_open(&force(LATER, &both, LONG)).await;
     let nothing = ForcedOpen {
         grace_left: Duration::ZERO,
         refused: both.to_vec(),
@@ -143,9 +123,7 @@ pub async fn a_slot_that_comes_or_goes_is_opened_by_force_too(fixture: &dyn Fixt
     let other = elsewhere(&desk, &key);
     desk.becomes(&other, MOVE, Mode::Sealed).await;
     let both = [key.slot(), other.slot()];
-    let forced = desk
-        .force_open(&force(LATER, &both, Duration::ZERO, Duration::ZERO))
-        .await;
+    let forced = desk.force_open(&force(LATER, &both, Duration::ZERO)).await;
     assert_eq!(forced.refused, []);
     for key in [key, other] {
         let token = desk.granted(&key, nonce(), LONG).await;
@@ -155,15 +133,14 @@ pub async fn a_slot_that_comes_or_goes_is_opened_by_force_too(fixture: &dyn Fixt
     }
 }
 
-/// The quiet implies that no timer runs.
+/// The quiet implies that grace is over.
 pub async fn a_force_ends_the_quiet(fixture: &dyn Fixture) {
     let [_, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
-    desk.force_open(&force(MOVE, &[key.slot()], Duration::ZERO, WINDOW))
-        .await;
+    desk.force_open(&force(MOVE, &[key.slot()], WINDOW)).await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
     let early = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, vec![key.slot()])).await;
-    assert!(!early.expect("it is armed"), "a timer runs");
+    assert!(!early.expect("it is armed"), "in grace");
     fixture.elapse(PAST_WINDOW).await;
     let marked_quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, vec![key.slot()])).await;
     assert!(marked_quiet.expect("it is armed"));
@@ -175,7 +152,7 @@ pub async fn a_force_ends_the_quiet(fixture: &dyn Fixture) {
 pub async fn a_stale_force_and_one_at_an_unarmed_shard_open_nothing(fixture: &dyn Fixture) {
     let mut control = mover(fixture).await;
     let key = Desk::open(fixture, QUIET).await.key("key");
-    let force = force(LATER, &[key.slot()], LONG, LONG);
+    let force = force(LATER, &[key.slot()], LONG);
     let unarmed = control.force_open(&force).await;
     assert!(matches!(unarmed, Err(ShardError::Unarmed)), "{unarmed:?}");
 
@@ -187,23 +164,4 @@ pub async fn a_stale_force_and_one_at_an_unarmed_shard_open_nothing(fixture: &dy
     let stale = control.force_open(&stale).await;
     assert!(matches!(stale, Err(ShardError::Stale { .. })), "{stale:?}");
     desk.granted(&key, nonce(), LONG).await;
-}
-
-/// A shard that came back meanwhile waits for both, too: for its own holders, and for engines that
-/// believe in the dead shard.
-pub async fn a_life_armed_by_force_is_shut_before_its_grace(fixture: &dyn Fixture) {
-    let grace = Grace::Forced {
-        shut: WINDOW,
-        length: LONG,
-    };
-    let mut control = control(fixture).await;
-    let armed = control.arm(&arm(fixture, FIRST, grace)).await;
-    let grace_left = armed.expect("it was not armed").grace_left;
-    assert!(grace_left > LONG && grace_left <= LONG + WINDOW);
-    let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
-    let (key, claim) = (desk.key("key"), (nonce(), Token::new(Epoch(1), 1)));
-    assert_eq!(word(&desk.renew(&key, claim, LONG).await), "moved");
-    fixture.elapse(PAST_WINDOW).await;
-    assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
-    assert_eq!(word(&desk.renew(&key, claim, LONG).await), "reclaimed");
 }

@@ -378,15 +378,14 @@ macro_rules! lock_conformance {
             moving_operations_on_one_key_keep_their_order,
             an_unarmed_shard_adopts_and_removes_nothing,
             an_unarmed_shard_carries_nothing,
-            a_slot_opened_by_force_is_shut_then_in_grace_then_open,
+            a_slot_opened_by_force_is_in_grace,
             records_outlast_slots_opened_by_force,
-            a_repeated_force_does_not_restart_timers,
+            a_repeated_force_does_not_restart_grace,
             a_force_of_a_later_epoch_waits_anew_and_cuts_nothing_short,
             a_force_that_comes_late_changes_nothing,
             a_slot_that_comes_or_goes_is_opened_by_force_too,
             a_force_ends_the_quiet,
             a_stale_force_and_one_at_an_unarmed_shard_open_nothing,
-            a_life_armed_by_force_is_shut_before_its_grace,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

@@ -1,9 +1,7 @@
 //! Slots that change hands, where the conformance suite cannot look.
 
-use tokio::time::sleep;
-
 use super::*;
-use crate::shard::{Cursor, LockMode, Proof, Scan, Step};
+use crate::shard::{Cursor, Scan, Step};
 
 const MOVE: Epoch = Epoch(20);
 
@@ -19,23 +17,6 @@ fn step(mode: Mode, above: Token) -> Step {
         mode,
         slots: SlotCount::new(16).unwrap().iter().collect(),
         above,
-    }
-}
-
-fn adopt(name: &str, sequence: u64) -> Request {
-    let op = Op::Adopt {
-        nonce: nonce(sequence),
-        label: Label::default(),
-        own: Token::new(Epoch(4), sequence),
-        token: Token::new(Epoch(4), sequence),
-        tokens: 1,
-        mode: LockMode::Exclusive,
-        lease: LEASE,
-        epoch: MOVE,
-    };
-    Request {
-        op,
-        ..acquire(name, sequence)
     }
 }
 
@@ -55,38 +36,6 @@ async fn a_step_has_been_seen_with_both_its_epochs() {
         .await
         .unwrap();
     assert_eq!(shard.traces().epoch_seen, Epoch(30));
-}
-
-/// Slots of a dead shard were opened here by force, and its holders may still believe in their locks.
-#[tokio::test(start_paused = true)]
-async fn while_shut_nothing_is_brought_along_or_told_free() {
-    let (shard, mut link) = armed().await;
-    mover(&shard)
-        .await
-        .step(&step(Mode::Import, Token::default()))
-        .await
-        .unwrap();
-    {
-        let faults = shard.faults();
-        let mut state = faults.0.state();
-        let timers = &mut state.memory.head.armed_mut().unwrap().timers;
-        timers.shut_until_ms = faults.0.now_ms() + 1000;
-    }
-    let moved = Reply::Moved { epoch: MOVE };
-    let mut proving = acquire("key", 1);
-    if let Op::Acquire { proof, .. } = &mut proving.op {
-        *proof = Some(Proof {
-            epoch: MOVE,
-            left: 0,
-        });
-    }
-    assert_eq!(reply(&mut link, proving.clone()).await, moved);
-    assert_eq!(reply(&mut link, adopt("key", 1)).await, Reply::NotAdopted);
-    sleep(Duration::from_millis(1000)).await;
-    let adopted = Reply::Adopted { contended: false };
-    assert_eq!(reply(&mut link, adopt("key", 1)).await, adopted);
-    let need_proof = Reply::NeedProof { epoch: MOVE };
-    assert_eq!(reply(&mut link, acquire("free", 1)).await, need_proof);
 }
 
 #[tokio::test(start_paused = true)]

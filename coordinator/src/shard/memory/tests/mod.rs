@@ -16,8 +16,8 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, LockLane, LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply,
-        Request, Shard, ShardError, SlotState, SlotStates, Ticket,
+        Arm, Grace, LockLane, LockLink, LockMode, MigrationLink, Mode, Op, Reply, Request, Shard,
+        ShardError, SlotState, SlotStates, Ticket,
     },
 };
 

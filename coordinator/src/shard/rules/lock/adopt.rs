@@ -22,7 +22,7 @@ impl Context<'_> {
         lease: Duration,
         epoch: Epoch,
     ) -> Reply {
-        if !self.slot.arrives_by(epoch) || self.armed.timers.is_shut(self.now_ms) {
+        if !self.slot.arrives_by(epoch) {
             return Reply::NotAdopted;
         }
         if self.extend(claim.nonce, mode.shares(), lease) {

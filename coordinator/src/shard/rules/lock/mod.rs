@@ -145,11 +145,11 @@ impl Context<'_> {
             return None;
         }
         let SlotState { mode, epoch } = self.slot;
-        if mode == Mode::Shut || self.armed.timers.is_shut(self.now_ms) {
+        if mode == Mode::Shut {
             return Some(Reply::Moved { epoch });
         }
         // Repeats too: in grace, the token in a renewal decides which holder puts its record back.
-        let retry_after = self.armed.timers.grace_left(self.now_ms);
+        let retry_after = self.armed.grace.left(self.now_ms);
         if retry_after.is_zero() {
             return None;
         }

@@ -25,10 +25,7 @@ impl Context<'_> {
             }
             return self.renewed(false);
         }
-        if self.armed.timers.is_shut(self.now_ms) {
-            return Reply::Moved { epoch: slot.epoch };
-        }
-        if !self.armed.timers.is_grace(self.now_ms) || !self.may_come(claim.token, mode) {
+        if !self.armed.grace.runs(self.now_ms) || !self.may_come(claim.token, mode) {
             self.pass(None);
             return Reply::Lost;
         }

@@ -3,7 +3,7 @@
 counters: requests to segments of accounts, and to the accounts' manifests.
 
 KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
-KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
 KEYS[3]  slots   5 bytes a slot
 KEYS[4]..        groups "prefix:#{slot}:namespace:key": what is kept lies under these names and ":part" each
 ARGV[1]  replid  of the life that KEYS[1..3] are named by
@@ -26,7 +26,7 @@ the group came, or was made.
 Without allow-oom: a full server refuses it whole, before its first write. Nothing can fail after that: see parts.lua.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local quiet, _, arm, _, shut = armed(redis.call('GET', KEYS[1]), ARGV[2], KEYS[2])
+local quiet, _, arm = armed(redis.call('GET', KEYS[1]), ARGV[2], KEYS[2])
 if not arm then return {-1} end
 now, prefix, origin, slots = time_ms(), ARGV[4], ARGV[5] .. ' ' .. arm, KEYS[3]
 local by_map = quiet and tonumber(ARGV[3]) or 0
@@ -35,7 +35,7 @@ local requests = cmsgpack.unpack(ARGV[6])
 -- The reason why a group does not answer here, if any.
 local function elsewhere(name)
   local mode, epoch = stored(slot_in(name), KEYS[3])
-  if now < shut or mode == '-' then return {'moved', epoch} end
+  if mode == '-' then return {'moved', epoch} end
   if mode == 'S' then return {'moving', epoch} end
   if mode ~= 'O' and mode ~= 'A' then return {'coming', epoch} end
 end

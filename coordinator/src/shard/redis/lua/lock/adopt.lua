@@ -3,7 +3,7 @@
 adopt: take over locks that their holders move here from the slot's former shard.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
-KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
 KEYS[3]  slots   5 bytes per slot
 KEYS[4]  queues  present while a key of this life may have a queue
 KEYS[5]  ctr     the token counter
@@ -22,7 +22,7 @@ here, or has come, by that very move.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[4])
-local now, quiet, _, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
+local now, quiet, _, arm, grace = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
 if not arm then return {-1} end
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 local shard = {now = now, arm = arm, in_grace = now < grace}
@@ -52,7 +52,7 @@ end
 
 local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, lease, epoch, terms)
   local mode, its_epoch = slot_of(key, KEYS[3])
-  if now < shut or its_epoch ~= tonumber(epoch) or not (mode == 'I' or mode == 'O') then return 0 end
+  if its_epoch ~= tonumber(epoch) or not (mode == 'I' or mode == 'O') then return 0 end
   local record = record_at(shard, key, nonce)
   local kind, count = string.match(terms, '^(%a)|(%d+)$')
   if kind then

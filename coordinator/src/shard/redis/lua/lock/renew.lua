@@ -4,7 +4,7 @@ renew: extend grants, perhaps for fewer shares; in grace, put back records that 
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
-KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags", or hashes
@@ -23,7 +23,7 @@ With allow-oom: a full server must not lose the locks that it has.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local now = time_ms()
@@ -43,7 +43,7 @@ local function renew_share(look, key, queue, nonce, label, te, ctr, lease, kind,
   local own = held and shares.own(held, nonce)
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
-    if mode == '-' or (now < shut and not own) then return {3, epoch} end
+    if mode == '-' then return {3, epoch} end
   end
   local sealed = mode == 'S' and epoch
   if own then
@@ -77,7 +77,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   local own, mode, epoch, import = holder == nonce, 'O', nil, nil
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
-    if mode == '-' or (now < shut and not own) then return {3, epoch} end
+    if mode == '-' then return {3, epoch} end
   end
   local sealed = mode == 'S' and epoch
   -- A sealed slot has answered that this key is free: that must stay true.

@@ -29,7 +29,7 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
   ticket = ticket_for(ticket, label, tokens, kind, count, capacity, preferred)
   if look then
     mode, epoch, import = slot_of(key, call.slots)
-    if call.now < call.shut or mode == '-' then return {3, epoch} end
+    if mode == '-' then return {3, epoch} end
     if call.now < call.grace then
       if mode == 'S' then return {8, epoch, -1} end
       return wait(call, {4, call.grace - call.now}, queue, key, nonce, ticket)

@@ -1,4 +1,4 @@
--- Takes a lock with every check. `call` has the values of its batch: te, arm, grace, shut;
+-- Takes a lock with every check. `call` has the values of its batch: te, arm, grace;
 -- ctr, the counter's name, top, its upper end, and whether its tokens are spent; suffix, the end of every record; the
 -- names of slots and of queues; marked, until when a key may have a queue; keep, how long a ticket lasts; waiters, the
 -- most tickets of a queue; more, as the operations say it; and waited, the keys that have a queue. For its queues it is
@@ -48,7 +48,7 @@ local function take(call, i, look, key, head, lease)
   if look then
     mode, epoch, import = slot_of(key, call.slots)
     local now = time_ms()
-    if now < call.shut or mode == '-' then return {3, epoch} end
+    if mode == '-' then return {3, epoch} end
     if now < call.grace then
       if mode == 'S' then return {8, epoch, -1} end
       return wait(call, {4, call.grace - now}, queue, key, nonce, ticket)

@@ -7,13 +7,13 @@ local function outdated(te, ctr, count)
 end
 
 -- The state that a batch needs: whether this life is quiet at the sender's map; its token epoch and arm epoch; the end
--- of its timers; the map version at which a namespace was last declared. Nothing if it is not armed. If it is marked
+-- of its grace; the map version at which a namespace was last declared. Nothing if it is not armed. If it is marked
 -- quiet, the state is not read: no namespace was declared since the sender's map.
 local function armed(mark, map, state)
   local its_map, te, arm = string.match(mark or '', '^(%d+)|(%d+)|(%d+)$')
-  if its_map == map then return true, te, arm, 0, 0, 0 end
-  local found = redis.call('HMGET', state, 'te', 'arm', 'grace', 'shut', 'declared')
+  if its_map == map then return true, te, arm, 0, 0 end
+  local found = redis.call('HMGET', state, 'te', 'arm', 'grace', 'declared')
   if found[2] then
-    return false, found[1], found[2], tonumber(found[3]), tonumber(found[4]), tonumber(found[5])
+    return false, found[1], found[2], tonumber(found[3]), tonumber(found[4])
   end
 end

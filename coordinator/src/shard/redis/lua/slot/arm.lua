@@ -2,8 +2,8 @@
 --[[
 arm: give this life of the server its slots, epoch and timers, unless it has them of this epoch or a later one.
 
-KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how long
-                  these two were set for); declared (a map version)
+KEYS[1]  state    hash: arm, te, grace (epochs; milliseconds of the server's clock); grace_ms (how long it was set
+                  for); declared (a map version)
 KEYS[2]  ctr      the token counter
 KEYS[3]  slots    5 bytes per slot
 KEYS[4]  open     a bit per slot
@@ -24,14 +24,13 @@ ARGV[9]  slots    packed
 ARGV[10] grace_ms no new grants for this long
 ARGV[11] uptime   1: less the server's uptime, if it was never emptied and never was a replica
 ARGV[12] family   prefix of keys named by a life
-ARGV[13] shut_ms  nothing is granted or put back for this long
-ARGV[14] open     which slots are open: a bit per slot, in whole words of 4 bytes
-ARGV[15] declared map version at which a namespace was last declared
+ARGV[13] open     which slots are open: a bit per slot, in whole words of 4 bytes
+ARGV[14] declared map version at which a namespace was last declared
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
 A life that is armed with an earlier epoch is armed anew. Nothing changes if it has seen a later record than this
-one: a step of that may have changed a slot. No timer is cut short or runs longer than it was set for,
+one: a step of that may have changed a slot. Grace is not cut short and runs no longer than it was set for,
 and no token repeats.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
@@ -43,7 +42,7 @@ if fence then return {-2, fence} end
 local is_newest = keep_copy(KEYS[7], ARGV[4], ARGV[5], ARGV[6])
 
 local now = time_ms()
-local former = redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'shut', 'grace_ms', 'shut_ms', 'declared')
+local former = redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'grace_ms', 'declared')
 local anew = former[1]
 if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
   return {0, math.max(0, former[3] - now)}
@@ -59,11 +58,10 @@ if ARGV[11] == '1' and not anew then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end
 end
-local shut, te, raises, declared = tonumber(ARGV[13]), ARGV[8], true, tonumber(ARGV[15])
+local te, raises, declared = ARGV[8], true, tonumber(ARGV[14])
 if anew then
-  grace = math.max(grace, timer_left(former[3], former[5], now))
-  shut = math.max(shut, timer_left(former[4], former[6], now))
-  declared = math.max(declared, former[7])
+  grace = math.max(grace, timer_left(former[3], former[4], now))
+  declared = math.max(declared, former[5])
   raises = tonumber(te) > tonumber(former[2])
   if not raises then te = former[2] end
   local slots = redis.call('GET', KEYS[3])
@@ -71,9 +69,9 @@ if anew then
 end
 redis.call('SADD', KEYS[8], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[9])
-redis.call('SET', KEYS[4], ARGV[14])
+redis.call('SET', KEYS[4], ARGV[13])
 if raises then redis.call('SET', KEYS[2], 0) end
 redis.call('UNLINK', KEYS[5])
 redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', te, 'declared', string.format('%d', declared))
-redis.call('HSET', KEYS[1], 'grace', now + grace, 'shut', now + shut, 'grace_ms', grace, 'shut_ms', shut)
+redis.call('HSET', KEYS[1], 'grace', now + grace, 'grace_ms', grace)
 return {1, grace}

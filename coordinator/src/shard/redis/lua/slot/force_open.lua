@@ -3,8 +3,8 @@
 force_open: open slots of a shard that was declared dead, without asking it.
 
 KEYS[1]  quiet    "map|te|arm", deleted if a slot opens
-KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how
-                  long these two were set for)
+KEYS[2]  state    hash: arm, te, grace, forced (epochs; milliseconds of the server's clock); grace_ms (how long it was
+                  set for)
 KEYS[3]  slots    5 bytes per slot
 KEYS[4]  open     a bit per slot
 KEYS[5]  ctr      the token counter
@@ -16,22 +16,21 @@ ARGV[2]  life     its name
 ARGV[3]  n        incarnation of the sender's record
 ARGV[4]  version  of the record
 ARGV[5]  record   its text
-ARGV[6]  epoch    of the change that removed the other shard
+ARGV[6]  epoch    allotted after no client may use the other shard any more
 ARGV[7]  slots    4 bytes per slot
-ARGV[8]  shut_ms  nothing is granted or put back for this long
-ARGV[9]  grace_ms then nothing new is granted for this long
+ARGV[8]  grace_ms nothing new is granted for this long
 
 Returns {-1} unarmed · {-2, fence} stale · {1, grace_left_ms, slots...}: those left unchanged because their guard
 is higher, or as high in another mode
 
-An unarmed life keeps the fence and the copy. Timers run once for an epoch, and are never cut short.
+An unarmed life keeps the fence and the copy. Grace begins once for an epoch, and is never cut short.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local fence = below_fence(KEYS[6], ARGV[3])
 if fence then return {-2, fence} end
 keep_copy(KEYS[7], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[8], ARGV[2])
-local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'shut', 'forced', 'grace_ms', 'shut_ms')
+local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'forced', 'grace_ms')
 if not state[1] then return {-1} end
 
 local epoch, refused, opens = tonumber(ARGV[6]), {}, {}
@@ -48,12 +47,10 @@ end
 local now, grace_until = time_ms(), tonumber(state[3])
 if #opens > 0 then
   redis.call('DEL', KEYS[1])
-  if tonumber(state[5] or 0) < epoch then
-    local shut = math.max(timer_left(state[4], state[7], now), ARGV[8])
-    local grace = math.max(timer_left(grace_until, state[6], now), shut + ARGV[9])
+  if tonumber(state[4] or 0) < epoch then
+    local grace = math.max(timer_left(grace_until, state[5], now), ARGV[8])
     grace_until = now + grace
-    redis.call('HSET', KEYS[2], 'forced', ARGV[6])
-    redis.call('HSET', KEYS[2], 'grace', grace_until, 'shut', now + shut, 'grace_ms', grace, 'shut_ms', shut)
+    redis.call('HSET', KEYS[2], 'forced', ARGV[6], 'grace', grace_until, 'grace_ms', grace)
   end
   if tonumber(state[2]) < epoch then
     redis.call('HSET', KEYS[2], 'te', ARGV[6])

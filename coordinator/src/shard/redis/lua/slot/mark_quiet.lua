@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 --[[
-mark_quiet: mark this life as quiet at a map version, if every slot is open and no timer runs.
+mark_quiet: mark this life as quiet at a map version, if every slot is open and grace is over.
 
 KEYS[1]  quiet   "map|te|arm", deleted first, unless it is of a later map version
-KEYS[2]  state   hash: te, arm, grace, shut, declared
+KEYS[2]  state   hash: te, arm, grace, declared
 KEYS[3]  open    a bit per slot
 KEYS[4]  fence   greatest incarnation seen
 KEYS[5]  copy    newest topology record seen
@@ -16,7 +16,7 @@ ARGV[5]  record  its text
 ARGV[6]  map     the version of this shard's slots
 ARGV[7]  mine    its slots of this shard, without the migrating ones: a bit per slot, in whole words of 4 bytes
 
-Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, a timer runs, a namespace was
+Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, grace runs, a namespace was
   declared since, or it is quiet at a later version: engines that do not know that version must not take it from those
   that do
 
@@ -28,16 +28,16 @@ local fence = below_fence(KEYS[4], ARGV[3])
 if fence then return {-2, fence} end
 keep_copy(KEYS[5], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[6], ARGV[2])
-local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'shut', 'declared')
+local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'declared')
 if not state[2] then return {-1} end
-if tonumber(ARGV[6]) < tonumber(state[5]) then return {0} end
+if tonumber(ARGV[6]) < tonumber(state[4]) then return {0} end
 local its_map, its_te, its_arm = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)|(%d+)|(%d+)$')
 local later = its_map and tonumber(its_map) > tonumber(ARGV[6])
 if later and its_te == state[1] and its_arm == state[2] then return {0} end
 redis.call('DEL', KEYS[1])
 if ARGV[6] == '0' then return {0} end -- the version that asks for every check
 local now = time_ms()
-if now < tonumber(state[3]) or now < tonumber(state[4]) then return {0} end
+if now < tonumber(state[3]) then return {0} end
 local open = redis.call('GETRANGE', KEYS[3], 0, #ARGV[7] - 1)
 open = open .. string.rep('\0', #ARGV[7] - #open)
 if open ~= ARGV[7] then
