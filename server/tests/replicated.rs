@@ -70,6 +70,24 @@ async fn another_coordinator_renews_and_releases_a_lock() {
     assert_eq!(next.release().await, ReleaseAnswer::Held);
 }
 
+/// A coordinator drops it at about that time; here, only the engine ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_ends_its_part_releases_nothing() {
+    let scene = Scene::replicated(LEASE, shared).await;
+    let other = scene.builder().build().await.unwrap();
+    let lock = scene.other.lock("key").namespace("ledger").lease(LEASE);
+    let left = lock.acquire().await.unwrap().detach();
+    let resumed = other.resume(&left.reference(), LEASE).await;
+    let resumed = resumed.unwrap().unwrap();
+    for _ in 0..6 {
+        sleep(LEASE / 4).await;
+        assert_eq!(records(&scene, "key").await, 3);
+        resumed.renew().await.unwrap();
+    }
+    assert!(!left.is_held());
+    assert_eq!(resumed.release().await, ReleaseAnswer::Held);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_that_disappears_loses_its_lock_after_its_lease() {
     let (scene, other) = two().await;
