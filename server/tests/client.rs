@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use ringfence_client::{
     AcquireError, Builder, Client, Coordinators, Danger, MultiLockError, Preference, ReleaseAnswer,
-    Waiting,
+    Removal, Waiting,
 };
 use ringfence_server::{Config, Roles};
 use ringfence_test_support::eventually;
@@ -416,6 +416,19 @@ async fn a_coordinator_that_stops_hands_its_locks_to_the_next_one() {
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }
     drop(other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_kept_where_views_of_the_topology_are_shorter_than_its_lease() {
+    const VIEW: Duration = Duration::from_secs(3);
+    let found = |builder: Builder| builder.removal(Removal::Leased).view_lease(VIEW);
+    let scene = Scene::founded(found, shared).await;
+    let client = Client::builder().coordinators(&*scene.url);
+    let client = client.build().await.unwrap();
+    let lock = client.lock("key").lease(10 * VIEW);
+    let guard = lock.acquire().await.unwrap();
+    sleep(3 * VIEW).await;
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 #[tokio::test(flavor = "multi_thread")]

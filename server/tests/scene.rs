@@ -11,7 +11,7 @@ use ringfence_api::v1::{
     AcquireRequest, AcquireResponse, ReleaseRequest, RenewRequest, RenewResponse,
     counter_service_client::CounterServiceClient, lock_service_client::LockServiceClient,
 };
-use ringfence_client::Client;
+use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_server::{Config, Limits, Service};
 use ringfence_test_support::Servers;
@@ -134,8 +134,17 @@ impl Scene {
     /// A coordinator on three servers, where locks of the namespace `ledger` have three replicas, and no lease is longer
     /// than `longest`.
     pub(crate) async fn replicated(longest: Duration, set_up: impl FnOnce(&mut Config)) -> Self {
+        let found = |builder: Builder| builder.max_lease(longest).replicas("ledger", 3);
+        Self::founded(found, set_up).await
+    }
+
+    /// A coordinator on three servers, in the topology that `found` describes.
+    pub(crate) async fn founded(
+        found: impl FnOnce(Builder) -> Builder,
+        set_up: impl FnOnce(&mut Config),
+    ) -> Self {
         let servers = Servers::spawn(3).await;
-        let founder = servers.builder().max_lease(longest).replicas("ledger", 3);
+        let founder = found(servers.builder());
         Self {
             other: founder.build().await.unwrap(),
             coordinator: Coordinator::start(&servers, set_up).await,
@@ -149,7 +158,7 @@ impl Scene {
     }
 
     /// A client of the servers, to be built.
-    pub(crate) fn builder(&self) -> ringfence_client::Builder {
+    pub(crate) fn builder(&self) -> Builder {
         self.servers.builder()
     }
 

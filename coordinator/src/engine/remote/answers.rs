@@ -153,6 +153,7 @@ impl Session {
         let Some(sent) = table.sent_at(id) else {
             return;
         };
+        let mut shortest = None;
         for entry in table.entries.values() {
             let (Stage::Held { is_here: true, .. }, Some(ask)) = (&entry.stage, entry.ask) else {
                 continue;
@@ -160,8 +161,14 @@ impl Session {
             let its = behind.iter().find(|(behind, _)| *behind == ask);
             if let Some(valid_for) = its.map(|(_, left)| *left).or(valid_for) {
                 self.renewed(&entry.lease, sent, valid_for);
+                // No renewal makes a fixed hold longer.
+                if entry.lease.state.terms.hold_for.is_none() {
+                    shortest =
+                        Some(shortest.map_or(valid_for, |least: Duration| least.min(valid_for)));
+                }
             }
         }
+        table.valid_for = shortest;
     }
 
     fn lost(&self, id: u64) {

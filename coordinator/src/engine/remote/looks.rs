@@ -25,7 +25,8 @@ impl Session {
         let lease = self.terms.0;
         let mut table = self.table.lock();
         self.ask_again(&mut table, now);
-        if !table.entries.is_empty() && now >= table.last_ping + lease / 3 {
+        let lasts = table.valid_for.map_or(lease, |left| left.min(lease));
+        if !table.entries.is_empty() && now >= table.last_ping + lasts / 3 {
             self.ping(&mut table, now);
         }
         let ping = table.ping.as_ref().filter(|_| table.is_open);

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use hashbrown::HashMap;
@@ -32,6 +33,9 @@ pub(super) struct Table {
     /// The ping without an answer.
     pub(super) ping: Option<Ping>,
     pub(super) last_ping: Instant,
+    /// How long the locks last without a ping, by the last answers: less than the lease where views of the topology are
+    /// shorter than that.
+    pub(super) valid_for: Option<Duration>,
     pub(super) last_told: Instant,
 }
 
@@ -133,6 +137,7 @@ impl Table {
         self.asked.clear();
         self.sent.clear();
         self.ping = None;
+        self.valid_for = None;
         self.last_ping = now;
         self.is_open = true;
     }

@@ -103,7 +103,7 @@ pub struct RunArgs {
 pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     let fresh = || rand::make_rng::<StdRng>().random();
     let seed = args.seed.unwrap_or_else(fresh);
-    let removal = removal(seed, args.service);
+    let removal = removal(seed);
     let kinds = kinds(args.mixed, seed);
     println!(
         "chaos: seed {seed} for {:?}, removal = {removal}, on {kinds:?}",
@@ -143,10 +143,9 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     })
 }
 
-/// How failed shards are removed. Views of the topology end in every third seed; not over the service, whose sessions renew
-/// their locks less often than a short view ends.
-fn removal(seed: u64, service: bool) -> Removal {
-    match seed.is_multiple_of(3) && !service {
+/// How failed shards are removed. Views of the topology end in every third seed.
+fn removal(seed: u64) -> Removal {
+    match seed.is_multiple_of(3) {
         true => Removal::Leased,
         false => Removal::Supervised,
     }
@@ -178,7 +177,7 @@ async fn happen(
         servers.push(Shard::start(kind, seed ^ number).await);
     }
     let urls: Vec<String> = servers.iter().map(Shard::url).collect();
-    let keys = found(&urls[..SHARDS], removal, lease).await?;
+    let keys = found(&urls[..SHARDS], removal, service).await?;
     let mut coordinators = match service {
         true => Some(Coordinators::start(dir.to_owned(), urls[..SHARDS].to_vec(), seed).await?),
         false => None,
@@ -299,12 +298,17 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
 }
 
 /// Founds a topology of the servers at `urls`. Answers as many keys of each, and some with replicas at all.
-async fn found(urls: &[String], removal: Removal, lease: Duration) -> io::Result<Vec<String>> {
+async fn found(urls: &[String], removal: Removal, service: bool) -> io::Result<Vec<String>> {
+    let (lease, _) = lengths(service);
     let builder = Client::builder().servers(urls).removal(removal);
     let builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
     let mut builder = builder.max_lease(lease).servers_are_new(true);
     if removal == Removal::Leased {
-        builder = builder.view_lease(VIEW_LEASE);
+        builder = builder.view_lease(match service {
+            // A session finds out within a view that its coordinator is stopped.
+            true => lease,
+            false => VIEW_LEASE,
+        });
     }
     let client = builder.build().await.map_err(io::Error::other)?;
     let namespace = Namespace::default();
