@@ -43,8 +43,9 @@ type Lock struct {
 	client   *Client
 	end      context.CancelCauseFunc
 	handle   []byte
-	lease    time.Duration
-	deadline atomic.Int64 // on the clock of now
+	lease    time.Duration // the longest that an answer told so far
+	renewAt  time.Duration // on the clock of now
+	deadline atomic.Int64  // on the clock of now
 }
 
 // Lock waits for the lock until ctx ends, and holds it under ctx: then it is not renewed any more. The lease is
@@ -67,7 +68,8 @@ func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock
 			l.deadline.Store(int64(sent + l.lease))
 			l.Context, l.end = context.WithCancelCause(ctx)
 			// After a wait, the request was sent long ago: the lease counts from a renewal.
-			if now()-sent < l.lease/3 || l.renew(l.lease/3) == nil {
+			l.renewAt = sent + l.lease/3
+			if now() < l.renewAt || l.renew(l.lease/3) == nil {
 				go l.keep()
 				return l, nil
 			}
@@ -84,20 +86,18 @@ func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock
 	}
 }
 
-// keep renews the lock every third of its lease. It wakes more often: timers stop while the machine is suspended.
+// keep renews the lock after a third of the time that it lasts. It wakes more often: timers stop while the machine is
+// suspended.
 func (l *Lock) keep() {
-	renewAt := now() + l.lease/3
 	for l.Held() {
 		left := time.Duration(l.deadline.Load()) - now()
-		if now() >= renewAt {
-			if renewAt += l.lease / 3; l.renew(min(l.lease/6, left)) != nil {
-				renewAt = now() + l.lease/24
-			}
+		if now() >= l.renewAt {
+			_ = l.renew(min(l.lease/6, left))
 			continue
 		}
 		select {
 		case <-l.Context.Done():
-		case <-time.After(min(left, renewAt-now(), l.lease/24)):
+		case <-time.After(min(left, l.renewAt-now(), l.lease/24)):
 		}
 	}
 	l.end(ErrLost) // unless it has ended before
@@ -108,8 +108,13 @@ func (l *Lock) renew(timeout time.Duration) error {
 	defer cancel()
 	index, sent := l.client.current.Load(), now()
 	answer, err := l.client.at(index).Renew(ctx, &pb.RenewRequest{Handle: l.handle})
+	l.renewAt = now() + l.lease/24
 	if err == nil {
-		l.deadline.Store(max(l.deadline.Load(), int64(sent+answer.ValidFor.AsDuration())))
+		lasts := answer.ValidFor.AsDuration()
+		l.deadline.Store(max(l.deadline.Load(), int64(sent+lasts)))
+		// A lock lasts less than its lease where the coordinator's view of the topology ends before.
+		l.lease = max(l.lease, lasts)
+		l.renewAt = sent + max(lasts/3, l.lease/24)
 	} else if status.Code(err) == codes.FailedPrecondition { // LOCK_LOST
 		l.end(ErrLost)
 	} else {

@@ -19,8 +19,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	ringfence "github.com/ringfence/ringfence/clients/go"
+	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
 )
 
 const lease = 1200 * time.Millisecond
@@ -47,6 +49,12 @@ func must[T any](t *testing.T) func(T, error) T {
 
 // redis starts a Redis server with a topology, and returns its URL.
 func redis(t *testing.T) string {
+	_, url := founded(t)
+	return url
+}
+
+// founded starts a Redis server with a topology of these terms, and returns its process and URL.
+func founded(t *testing.T, terms ...string) (*os.Process, string) {
 	free := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	address := free.Addr().String()
 	free.Close()
@@ -62,11 +70,12 @@ func redis(t *testing.T) string {
 		}
 	}
 	url := "redis://" + address
-	out, err := exec.Command(binary(), "ring", "init", "--servers-are-new", "--redis", url).CombinedOutput()
+	init := append([]string{"ring", "init", "--servers-are-new", "--redis", url}, terms...)
+	out, err := exec.Command(binary(), init...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return url
+	return server.Process, url
 }
 
 func start(t *testing.T, command *exec.Cmd) {
@@ -205,5 +214,39 @@ func TestAWaitHasAnEndAndThenTheLeaseIsAWholeOne(t *testing.T) {
 	time.Sleep(lease / 3)
 	if !next.Held() {
 		t.Error("no time is left after the wait")
+	}
+}
+
+func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
+	t.Parallel()
+	const view = 4 * time.Second
+	const long = 60 * view // needs no renewal at the shard
+	ctx := within(t)
+	server, url := founded(t, "--removal", "leased", "--view-lease", view.String(), "--max-lease", "240s")
+	_, connection := serve(t, url, "")
+	client := ringfence.New(connection)
+	locks := make([]*ringfence.Lock, 30)
+	for number := range locks { // at all times of a view
+		locks[number] = must[*ringfence.Lock](t)(client.Lock(ctx, fmt.Sprint(number), long))
+		time.Sleep(view / 40)
+	}
+	// Waits for a renewal of the coordinator's view, which then cannot be renewed until little is left of it.
+	service := pb.NewLockServiceClient(connection)
+	for left := time.Duration(0); left < view*9/10; time.Sleep(view / 100) {
+		request := &pb.AcquireRequest{Key: []byte("probe"), Lease: durationpb.New(long)}
+		answer := must[*pb.AcquireResponse](t)(service.Acquire(ctx, request))
+		must[*pb.ReleaseResponse](t)(service.Release(ctx, &pb.ReleaseRequest{Handle: answer.Handle}))
+		left = answer.ValidFor.AsDuration()
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := server.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(view * 3 / 4)
+	}
+	for _, lock := range locks {
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
 	}
 }

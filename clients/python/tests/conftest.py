@@ -23,6 +23,10 @@ ROOT = pathlib.Path(__file__).parents[3]
 BINARY = os.environ.get("RINGFENCE_BINARY", str(ROOT / "target/debug/ringfence"))
 SECRET = "0123456789abcdef0123456789abcdef"
 
+#: At `short_views`, in seconds: how long views of the topology last, and a lease that needs no
+#: renewal at the shard during a test.
+VIEW, LONG = 4, 240
+
 
 def eventually(holds: Callable[[], object], within: float = 20.0) -> None:
     """Waits for a condition, with a deadline."""
@@ -94,15 +98,22 @@ def slow_answers(address: str, delay: float) -> str:
     return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.fixture(scope="session")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
-    server = Redis(tmp_path_factory.mktemp("redis"))
+@contextlib.contextmanager
+def founded(directory: pathlib.Path, *terms: str) -> Iterator[Redis]:
+    """A server with a topology of these terms."""
+    server = Redis(directory)
     try:
-        server.ringfence("ring", "init", "--servers-are-new")
+        server.ringfence("ring", "init", "--servers-are-new", *terms)
         yield server
     finally:
         server.process.kill()
         server.process.wait()
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    with founded(tmp_path_factory.mktemp("redis")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -127,6 +138,16 @@ def shared(redis: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     coordinator = Coordinator(redis, tmp_path_factory.mktemp("shared"), "")
     yield coordinator
     coordinator.kill()
+
+
+@pytest.fixture
+def short_views(tmp_path: pathlib.Path) -> Iterator[tuple[Redis, Coordinator]]:
+    """A coordinator whose views of the topology end after `VIEW`, and its server."""
+    terms = f"--removal leased --view-lease {VIEW}s --max-lease {LONG}s"
+    with founded(tmp_path, *terms.split()) as redis:
+        coordinator = Coordinator(redis, tmp_path, "")
+        yield redis, coordinator
+        coordinator.kill()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import ringfence
 from ringfence import Client, LockLost, NotAcquired, Outcome, Reservation
 from ringfence._clock import now
 
-from conftest import SECRET, Coordinator, Redis, eventually, slow_answers
+from conftest import LONG, SECRET, VIEW, Coordinator, Redis, eventually, slow_answers
 
 LEASE = 1.2
 
@@ -162,6 +162,27 @@ def test_a_fixed_hold_ends_and_warns(client: Client, key: str) -> None:
     guard = lock.acquire()
     assert warned.wait(20) and guard.held
     assert guard.wait_lost(20)
+
+
+def test_a_lock_is_renewed_in_time_as_the_view_of_its_coordinator_ends(
+    short_views: tuple[Redis, Coordinator], key: str
+) -> None:
+    redis, coordinator = short_views
+    with Client(coordinator.address) as client:
+
+        def hold(number: int) -> ringfence.Guard:
+            time.sleep(VIEW / 40)
+            return client.lock(f"{key}/{number}", lease=LONG).acquire()
+
+        guards = [hold(number) for number in range(30)]  # at all times of a view
+        eventually(lambda: hold(30).remaining > 0.9 * VIEW)
+        # The coordinator cannot renew its view until little is left of it.
+        redis.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.75 * VIEW)
+        redis.process.send_signal(signal.SIGCONT)
+        time.sleep(VIEW / 2)
+        assert all(guard.held for guard in guards)
+        assert {guard.release() for guard in guards} == {Outcome.HELD}
 
 
 def test_after_a_long_wait_the_lease_is_a_whole_one(client: Client, key: str) -> None:

@@ -62,7 +62,8 @@ class Danger:
 
     key: bytes
     token: int
-    #: Why renewals have failed. None: none has, and the lock's longest time ends.
+    #: Why renewals have failed. None: none has, but the lock's longest time ends, or the
+    #: coordinator cannot reach the home of the topology.
     error: Optional[RingfenceError]
 
 
@@ -130,6 +131,7 @@ class Hold:
         self.terms = terms
         self.handle: bytes = answer.handle
         self.token: int = answer.token
+        #: The longest that an answer told so far.
         self.lease = _seconds(answer.valid_for)
         #: The answer tells the rest of the lease at a time after `sent`.
         self.deadline = sent + self.lease
@@ -165,8 +167,15 @@ class Hold:
 
     def renewed(self, sent: float, valid_for: float) -> None:
         self.deadline = max(self.deadline, sent + valid_for)
-        self.renew_at = sent + self.lease / 3
-        self.error, self.warned = None, False
+        self.lease = max(self.lease, valid_for)
+        # A lock lasts less than its lease if the coordinator's view of the topology ends before.
+        self.renew_at = sent + max(valid_for / 3, self.lease / 24)
+        self.error = None
+        self.warned = self.warned and now() >= self.warns_at()
+
+    def warns_at(self) -> float:
+        """When a third of the lease is left."""
+        return self.deadline - self.lease / 3
 
     def failed(self, error: RingfenceError) -> None:
         self.error = error
@@ -215,13 +224,13 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
 
 
 def keep(hold: Hold, timeout: float, coordinators: int) -> Rule:
-    """Renews a lock every third of its lease, until it is released, dropped or lost."""
+    """Renews a lock after a third of the time that it lasts, until it is released, dropped or lost."""
     while hold.is_held():
         if hold.dropped:
             yield from _drop(hold, timeout, coordinators)
             break
         # No call lasts past the time of the warning, nor past the deadline.
-        warns_at = hold.deadline if hold.warned else hold.deadline - hold.lease / 3
+        warns_at = hold.deadline if hold.warned else hold.warns_at()
         if now() >= warns_at:
             hold.warned = True
             yield Danger(hold.terms.key, hold.token, hold.error)
