@@ -82,9 +82,8 @@ impl Error {
     /// The error in `status`. A status without details came from another source than Ringfence, a
     /// proxy for example: its code decides.
     pub fn from_status(status: &Status) -> Self {
-        let message = status.message().to_owned();
         match detail(status) {
-            Some(detail) => Self::from_detail(detail, message),
+            Some(detail) => Self::from_detail(detail, status.message().to_owned()),
             None => Self {
                 // A connection that breaks ends its calls with the last two.
                 is_retryable: matches!(
@@ -97,10 +96,23 @@ impl Error {
                         Code::DeadlineExceeded => Reason::Deadline,
                         _ => Reason::Unspecified,
                     },
-                    message,
+                    with_cause(status),
                 )
             },
         }
+    }
+}
+
+/// The message of `status`, with its first cause, if a connection has it: a refused certificate, for example.
+fn with_cause(status: &Status) -> String {
+    let mut error: &dyn std::error::Error = status;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    let (message, cause) = (status.message(), error.to_string());
+    match std::error::Error::source(status) {
+        Some(_) if !message.contains(&cause) => format!("{message}: {cause}"),
+        _ => message.to_owned(),
     }
 }
 
@@ -282,6 +294,28 @@ mod tests {
         let error = Error::from_status(&Status::deadline_exceeded("late"));
         assert_eq!(error.reason, Reason::Deadline);
         assert!(!Error::from_status(&Status::internal("?")).is_retryable);
+    }
+
+    #[derive(Debug)]
+    struct Outer(std::io::Error);
+
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("transport error")
+        }
+    }
+
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_connection_has_its_cause() {
+        let cause = Outer(std::io::Error::other("certificate required"));
+        let error = Error::from_status(&Status::from_error(Box::new(cause)));
+        assert_eq!(error.message, "transport error: certificate required");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `--coordinator`: the same commands over `ringfence serve`.
 
+mod secured;
 mod stopped;
 
 use std::{fs, process::Stdio, time::Duration};

@@ -1,11 +1,12 @@
 //! TLS, and certificates of callers.
 
 use ringfence_api::v1::lock_service_client::LockServiceClient;
+use ringfence_client::{Client, Coordinators};
 use ringfence_server::{Config, PemFile, Tls};
 use ringfence_test_support::Secured;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use super::scene::{Scene, acquire, ask};
+use super::scene::{Coordinator, Scene, acquire, ask};
 
 fn pem(secured: &Secured, name: &str) -> PemFile {
     let path = secured.path(name);
@@ -16,7 +17,7 @@ fn pem(secured: &Secured, name: &str) -> PemFile {
 }
 
 /// The certificates of `secured`; `mutual`: callers need one too.
-fn tls(config: &mut Config, secured: &Secured, mutual: bool) {
+pub(crate) fn tls(config: &mut Config, secured: &Secured, mutual: bool) {
     config.tls = Some(Tls {
         cert: pem(secured, "server.pem"),
         key: pem(secured, "server.key"),
@@ -24,17 +25,27 @@ fn tls(config: &mut Config, secured: &Secured, mutual: bool) {
     });
 }
 
-/// A caller that trusts the authority of `trusts`, with the certificate of `own`.
-fn locks(scene: &Scene, trusts: &Secured, own: Option<&Secured>) -> LockServiceClient<Channel> {
-    let url = scene.url.replace("http:", "https:");
+/// A connection that trusts the authority of `trusts`, with the certificate that is named so in `own`.
+pub(crate) fn channel(
+    coordinator: &Coordinator,
+    trusts: &Secured,
+    own: Option<(&Secured, &str)>,
+) -> Channel {
+    let url = coordinator.url.replace("http:", "https:");
     let authority = Certificate::from_pem(pem(trusts, "ca.pem").pem);
     let mut tls = ClientTlsConfig::new().ca_certificate(authority);
-    if let Some(own) = own {
-        let (cert, key) = (pem(own, "client.pem").pem, pem(own, "client.key").pem);
+    if let Some((own, name)) = own {
+        let [cert, key] = ["pem", "key"].map(|of| pem(own, &format!("{name}.{of}")).pem);
         tls = tls.identity(Identity::from_pem(cert, key));
     }
     let endpoint = Endpoint::from_shared(url).unwrap().tls_config(tls).unwrap();
-    LockServiceClient::new(endpoint.connect_lazy())
+    endpoint.connect_lazy()
+}
+
+/// A caller that trusts the authority of `trusts`, with the certificate of `own`.
+fn locks(scene: &Scene, trusts: &Secured, own: Option<&Secured>) -> LockServiceClient<Channel> {
+    let own = own.map(|own| (own, "client"));
+    LockServiceClient::new(channel(scene, trusts, own))
 }
 
 #[tokio::test]
@@ -74,4 +85,39 @@ async fn a_caller_without_a_certificate_reaches_no_shard() {
         .await
         .unwrap();
     assert!(scene.script_calls().await > before);
+}
+
+#[tokio::test]
+async fn the_library_shows_a_certificate_and_says_what_is_wrong_with_its_absence() {
+    let (secured, other) = (Secured::default(), Secured::default());
+    let scene = Scene::set_with(|config| tls(config, &secured, true)).await;
+    let url = scene.url.replace("http:", "https:");
+    let read = |of: &Secured, name| pem(of, name).pem;
+    let trusts = || Coordinators::new(&*url).authorities(read(&secured, "ca.pem"));
+    let shows = |of: &Secured| (read(of, "client.pem"), read(of, "client.key"));
+    let build = async |at: Coordinators| Client::builder().coordinators(at).build().await;
+
+    let (pem, key) = shows(&secured);
+    let client = build(trusts().certificate(pem, key)).await.unwrap();
+    let held = client.lock("key").acquire().await.unwrap();
+    assert!(!scene.is_free("key").await);
+    held.release().await;
+    assert!(scene.is_free("key").await);
+
+    let (pem, key) = shows(&other);
+    for (at, says) in [
+        (trusts(), " (without a client certificate): "),
+        (trusts().certificate(pem, key), ": "),
+        (
+            Coordinators::new(&*url).authorities(read(&other, "ca.pem")),
+            "invalid peer certificate: BadSignature",
+        ),
+        (
+            Coordinators::new(&*url),
+            "invalid peer certificate: UnknownIssuer",
+        ),
+    ] {
+        let error = build(at).await.unwrap_err().to_string();
+        assert!(error.contains(&url) && error.contains(says), "{error}");
+    }
 }

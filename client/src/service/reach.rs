@@ -49,6 +49,7 @@ const ASKS_MAX: usize = 64;
 /// Coordinators, one of which is used until it fails.
 #[derive(Clone)]
 pub(crate) struct Reach {
+    /// Each with its name in messages.
     channels: Arc<[(String, Channel)]>,
     /// The one to use next.
     at: Arc<AtomicUsize>,
@@ -89,7 +90,7 @@ impl Reach {
                 }
             };
             let endpoint = endpoint.connect_timeout(CONNECT_WITHIN);
-            Ok((url.clone(), endpoint.connect_lazy()))
+            Ok((named(url, of), endpoint.connect_lazy()))
         };
         Ok(Self {
             channels: of.urls.iter().map(channel).collect::<Result<_, _>>()?,
@@ -333,6 +334,15 @@ fn is_of_another(error: &Error) -> bool {
             error.reason,
             Reason::Unspecified | Reason::Deadline | Reason::Stopping
         )
+}
+
+/// The coordinator at `url` in messages. One that requires a certificate ends a connection without one, often before its
+/// reason can be read.
+fn named(url: &str, of: &super::Coordinators) -> String {
+    match &of.identity {
+        None if url.starts_with("https:") => format!("{url} (without a client certificate)"),
+        _ => url.to_owned(),
+    }
 }
 
 fn unreachable(url: &str, error: &Error) -> CoordinatorError {

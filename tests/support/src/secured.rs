@@ -4,6 +4,7 @@ use std::{fs, net::TcpListener};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    SanType,
 };
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder, SpawnError};
 use tempfile::TempDir;
@@ -23,22 +24,18 @@ pub fn rights() -> &'static str {
 /// A certificate authority, its certificates for servers and for clients, and an ACL file.
 pub struct Secured {
     dir: TempDir,
+    authority: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Default for Secured {
     fn default() -> Self {
         let secured = Self {
             dir: TempDir::with_prefix("ringfence-secured-").unwrap(),
+            authority: authority(),
         };
-        let authority = authority();
-        secured.write("ca.pem", &authority.pem());
+        secured.write("ca.pem", &secured.authority.pem());
         for of in ["server", "client"] {
-            let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-            params.distinguished_name.push(DnType::CommonName, of);
-            let key = KeyPair::generate().unwrap();
-            let certificate = params.signed_by(&key, &authority).unwrap();
-            secured.write(&format!("{of}.pem"), &certificate.pem());
-            secured.write(&format!("{of}.key"), &key.serialize_pem());
+            secured.issue(of, "127.0.0.1");
         }
         let rights = rights();
         let users =
@@ -80,7 +77,23 @@ impl Secured {
         format!("{url}&cert={cert}&key={key}")
     }
 
-    /// The path of a file: `ca.pem`, or `server` or `client` with `.pem` or `.key`.
+    /// Writes `of.pem` and `of.key`: a certificate with the common name `of`, and with `name`, a host or a URI, as its
+    /// only alternative name.
+    pub fn issue(&self, of: &str, name: &str) {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = match (name.parse(), name.contains("://")) {
+            (Ok(address), _) => vec![SanType::IpAddress(address)],
+            (_, true) => vec![SanType::URI(name.try_into().unwrap())],
+            (_, false) => vec![SanType::DnsName(name.try_into().unwrap())],
+        };
+        params.distinguished_name.push(DnType::CommonName, of);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.authority).unwrap();
+        self.write(&format!("{of}.pem"), &certificate.pem());
+        self.write(&format!("{of}.key"), &key.serialize_pem());
+    }
+
+    /// The path of a file: `ca.pem`, or `server`, `client` or an issued name with `.pem` or `.key`.
     pub fn path(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }

@@ -1,0 +1,87 @@
+//! `--coordinator https://…`: certificates and tokens, from files.
+
+use std::fs;
+
+use ringfence_server::token_digest;
+use ringfence_test_support::Secured;
+
+use crate::{
+    binary::{Output, ringfence},
+    serve::{Coordinator, founded},
+};
+
+const TOKEN: &str = "correct-horse-battery-staple";
+
+/// The settings of a coordinator that requires certificates of `secured`, and a token or the right certificate.
+fn settings(secured: &Secured) -> String {
+    let [cert, key, ca] = ["server.pem", "server.key", "ca.pem"].map(|name| secured.path(name));
+    let digest = token_digest(TOKEN)
+        .map(|byte| format!("{byte:02x}"))
+        .concat();
+    format!(
+        "[tls]\ncert = {cert:?}\nkey = {key:?}\nclient_ca = {ca:?}\n\
+         [principals.worker]\nsha256 = {digest:?}\nacquire = [\"*\"]\n\
+         [principals.nightly]\ncertificate = \"nightly.example.org\"\nacquire = [\"default/night/\"]\n"
+    )
+}
+
+#[tokio::test]
+async fn files_of_certificates_and_tokens_open_a_coordinator() {
+    let (secured, other) = (Secured::default(), Secured::default());
+    secured.issue("nightly", "nightly.example.org");
+    let servers = founded().await;
+    let coordinator = Coordinator::start(&servers, &settings(&secured));
+    let url = coordinator.url.replace("http:", "https:");
+    let token = secured.path("token");
+    // As an editor leaves it.
+    fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    let lock = |key: &str, options: &[&str]| -> Output {
+        let once = ["--wait", "0s", "--", "true"];
+        ringfence(&[&["lock", key, "--coordinator", &url], options, &once].concat())
+    };
+    let [ca, foreign_ca] = [&secured, &other].map(|of| of.path("ca.pem"));
+    let files =
+        |of: &Secured, name: &str| ["pem", "key"].map(|kind| of.path(&format!("{name}.{kind}")));
+    let ([cert, key], [nightly, nightly_key]) =
+        (files(&secured, "client"), files(&secured, "nightly"));
+    let [foreign, foreign_key] = files(&other, "client");
+
+    let trusts = ["--ca-file", &ca];
+    let shows = ["--cert-file", &cert, "--key-file", &key];
+    let tells = ["--token-file", &token];
+    let by_token = lock("key", &[&trusts[..], &shows, &tells].concat());
+    assert_eq!(by_token.code, 0, "{by_token:?}");
+    let as_nightly = ["--cert-file", &nightly, "--key-file", &nightly_key];
+    let by_certificate = lock("night/1", &[&trusts[..], &as_nightly].concat());
+    assert_eq!(by_certificate.code, 0, "{by_certificate:?}");
+    let beyond = lock("day/1", &[&trusts[..], &as_nightly].concat());
+    assert_eq!(beyond.code, 69, "{beyond:?}");
+
+    let stranger = ["--cert-file", &foreign, "--key-file", &foreign_key];
+    for (options, says) in [
+        (
+            [&trusts[..], &tells].concat(),
+            " (without a client certificate): ",
+        ),
+        ([&trusts[..], &stranger].concat(), "coordinator https://"),
+        (
+            [&["--ca-file", &foreign_ca], &shows[..]].concat(),
+            "invalid peer certificate: BadSignature",
+        ),
+        (shows.to_vec(), "invalid peer certificate: UnknownIssuer"),
+        ([&trusts[..], &shows].concat(), "no bearer token"),
+    ] {
+        let refused = lock("key", &options);
+        assert_eq!(refused.code, 69, "{options:?}: {refused:?}");
+        assert!(refused.stderr.contains(says), "{options:?}: {refused:?}");
+    }
+    for (options, says) in [
+        (["--cert-file", &cert], "--key-file"),
+        (["--key-file", &key], "--cert-file"),
+        (["--token-file", "/nowhere"], "/nowhere"),
+    ] {
+        let refused = lock("key", &options);
+        assert_eq!(refused.code, 2, "{options:?}: {refused:?}");
+        assert!(refused.stderr.contains(says), "{options:?}: {refused:?}");
+    }
+}
