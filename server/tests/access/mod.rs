@@ -1,6 +1,7 @@
 //! Callers, and the calls that they may make. A call that is refused reaches no shard.
 
 mod calls;
+mod certificates;
 mod rates;
 
 use ringfence_api::{
