@@ -24,7 +24,7 @@ use super::{
 const SOON: Duration = Duration::from_secs(20);
 
 /// The clocks of its callers and its shards are those of one host.
-const TERMS: Terms = Terms {
+pub(crate) const TERMS: Terms = Terms {
     idempotency_for_ms: 60_000,
     idempotency_at_least_ms: 60_000,
     skew_ms: 200,
@@ -44,7 +44,7 @@ on_both![
     tasks_that_wait_for_a_latch_share_their_requests,
 ];
 
-fn amount(value: i64) -> Amount {
+pub(crate) fn amount(value: i64) -> Amount {
     Amount::new(value).unwrap()
 }
 

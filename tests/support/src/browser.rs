@@ -3,8 +3,9 @@
 //! It is driven by its DevTools protocol over two pipes, so no port and no other program is needed. It ends with its
 //! input, when this value is dropped.
 
-use std::{process::Stdio, time::Duration};
+use std::{fs, path::Path, process::Stdio, time::Duration};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -22,6 +23,18 @@ const POLL: Duration = Duration::from_millis(20);
 const START: &str = r#"exec chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-extensions --user-data-dir="$1" \
     --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
+
+/// Tab is pressed so often, at most.
+const TABS_MAX: usize = 100;
+
+/// A key to press.
+#[derive(Clone, Copy, Debug)]
+pub enum Key {
+    /// Presses a button, or sends a form.
+    Enter,
+    /// Moves the focus on.
+    Tab,
+}
 
 /// A browser with one page.
 pub struct Browser {
@@ -106,12 +119,52 @@ impl Browser {
         self.call("Input.insertText", json!({ "text": text })).await;
     }
 
-    /// Presses and releases the Enter key.
-    pub async fn enter(&mut self) {
+    /// Presses and releases `key`.
+    pub async fn press(&mut self, key: Key) {
+        let (name, code, text) = match key {
+            Key::Enter => ("Enter", 13, "\r"),
+            Key::Tab => ("Tab", 9, ""),
+        };
         for kind in ["keyDown", "keyUp"] {
-            let key = json!({ "type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r" });
+            let key = json!({ "type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": text });
             self.call("Input.dispatchKeyEvent", key).await;
         }
+    }
+
+    /// Presses Tab until `expression`, an element of the page, has the focus.
+    ///
+    /// # Panics
+    ///
+    /// Tab does not lead to it.
+    pub async fn tab_to(&mut self, expression: &str) {
+        for _ in 0..TABS_MAX {
+            self.press(Key::Tab).await;
+            let reached = format!("document.activeElement === {expression}");
+            if self.value(&reached).await == true {
+                return;
+            }
+        }
+        panic!("{TABS_MAX} times Tab do not lead to {expression}");
+    }
+
+    /// Makes the page `width` × `height` pixels large, on a phone or not.
+    pub async fn resize(&mut self, width: u32, height: u32, mobile: bool) {
+        let size = json!({ "width": width, "height": height, "screenWidth": width, "screenHeight": height, "deviceScaleFactor": 1, "mobile": mobile });
+        self.call("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// Answers the media query `feature` with `value`.
+    pub async fn prefer(&mut self, feature: &str, value: &str) {
+        let features = json!({ "features": [{ "name": feature, "value": value }] });
+        self.call("Emulation.setEmulatedMedia", features).await;
+    }
+
+    /// Writes a picture of the whole page to `path`, as PNG.
+    pub async fn picture(&mut self, path: &Path) {
+        let whole = json!({ "captureBeyondViewport": true });
+        let taken = self.call("Page.captureScreenshot", whole).await;
+        let taken = BASE64_STANDARD.decode(taken["data"].as_str().unwrap());
+        fs::write(path, taken.unwrap()).unwrap();
     }
 
     /// The result of a command of the protocol.

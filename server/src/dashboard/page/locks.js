@@ -26,7 +26,7 @@ export async function refreshLocks() {
   say($("held"), `${number(list.held)}${list.cut ? "+" : ""}`);
   say($("waiting"), number(list.waiting));
   say($("locks-note"), [
-    list.held === 0 ? "No lock is held." : `${more}${plural(list.held, "lock is", "locks are")} held; ${number(list.matched)} match, ${number(list.locks.length)} are shown.`,
+    list.held === 0 ? "No lock is held." : `${more}${plural(list.held, "lock is", "locks are")} held; matching: ${number(list.matched)}, shown: ${number(list.locks.length)}.`,
     ...list.failed.map(({ id, error }) => `Shard ${id} lists none: ${error}.`),
   ].join(" "));
   sync($("locks"), list.locks, idOf, makeRow, updateRow);
