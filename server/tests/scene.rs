@@ -15,7 +15,12 @@ use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_server::{Config, Limits, Service};
 use ringfence_test_support::Servers;
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::TcpStream,
+    sync::oneshot,
+    task::JoinSet,
+};
 use tonic::{
     Status,
     transport::{Channel, Endpoint},
@@ -188,17 +193,18 @@ impl Scene {
         calls
     }
 
-    /// `calls` cause no script call. Processes look after their shards now and then: one time of a few without any
-    /// script call shows it.
+    /// `calls` send no command to a shard.
     pub(crate) async fn reaches_no_shard(&self, calls: impl AsyncFn()) {
-        for _ in 0..5 {
-            let before = self.script_calls().await;
-            calls().await;
-            if self.script_calls().await == before {
-                return;
-            }
+        let mut monitors = Vec::new();
+        for server in &self.servers.servers {
+            monitors.push(Monitor::of(server.port()).await);
         }
-        panic!("script calls each time");
+        calls().await;
+        for (index, monitor) in monitors.into_iter().enumerate() {
+            let _: String = self.servers.ask(index, &["ECHO", MARK]).await;
+            let commands = monitor.until_mark().await;
+            assert!(commands.is_empty(), "{commands:#?}");
+        }
     }
 
     /// Whether another process finds the lock free, with no waiter.
@@ -210,6 +216,52 @@ impl Scene {
     /// The number of waiters for the lock at its shard.
     pub(crate) async fn waiters(&self, key: &str) -> usize {
         self.other.lock(key).inspect().await.unwrap().waiters.len()
+    }
+}
+
+/// The end of what a monitor counts.
+const MARK: &str = "the calls have ended";
+
+/// The commands by which a process connects to a shard, follows the topology, and has a shard armed. No caller causes them.
+const LOOK_AFTER: [&str; 10] = [
+    r#"] "HELLO""#,
+    r#"] "CLIENT""#,
+    r#"] "INFO""#,
+    r#"] "SUBSCRIBE""#,
+    r#"] "PING""#,
+    r#""FCALL" "ringfence_rights_"#,
+    r#""FCALL" "ringfence_read_"#,
+    r#""FCALL" "ringfence_arm_"#,
+    r#""FCALL" "ringfence_armed_"#,
+    r#""FCALL" "ringfence_mark_quiet_"#,
+];
+
+/// Sees every command that a server gets.
+struct Monitor(Lines<BufReader<TcpStream>>);
+
+impl Monitor {
+    async fn of(port: u16) -> Self {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        stream.write_all(b"MONITOR\r\n").await.unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "+OK");
+        Self(lines)
+    }
+
+    /// The commands up to [`MARK`], without those by which processes look after their shards.
+    async fn until_mark(mut self) -> Vec<String> {
+        let mut commands = Vec::new();
+        loop {
+            let line = self.0.next_line().await.unwrap().unwrap();
+            if line.contains(MARK) {
+                return commands;
+            }
+            let is_of_script = line.contains(" lua] ");
+            let looks_after = LOOK_AFTER.iter().any(|function| line.contains(function));
+            if !is_of_script && !looks_after {
+                commands.push(line);
+            }
+        }
     }
 }
 
