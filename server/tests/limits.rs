@@ -1,16 +1,22 @@
 //! Limits, health and reflection.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
+use prost::Message as _;
+use prost_types::{FileDescriptorProto, ServiceDescriptorProto};
 use tokio::{net::TcpStream, time::timeout};
-use tonic::{Code, Request};
+use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-use tonic_reflection::pb::v1::{
-    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
-    server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+use tonic_reflection::pb::{
+    v1::{
+        ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+        server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+    },
+    v1alpha::{
+        self, server_reflection_request::MessageRequest as FormerRequest,
+        server_reflection_response::MessageResponse as FormerResponse,
+    },
 };
-
-use tonic_reflection::pb::v1alpha;
 
 use super::scene::{Scene, acquire, ask};
 
@@ -57,7 +63,7 @@ async fn a_connection_that_sends_nothing_makes_room_for_others() {
 }
 
 #[tokio::test]
-async fn health_and_reflection_answer() {
+async fn a_health_check_answers() {
     let scene = Scene::set().await;
     let mut health = HealthClient::new(scene.channel().await);
     let check = HealthCheckRequest {
@@ -65,36 +71,85 @@ async fn health_and_reflection_answer() {
     };
     let answer = health.check(check).await.unwrap().into_inner();
     assert_eq!(answer.status, 1, "serving");
+}
 
+/// The answer of the reflection, of version v1, to `question`.
+async fn reflected(scene: &Scene, question: MessageRequest) -> MessageResponse {
     let mut reflection = ServerReflectionClient::new(scene.channel().await);
-    let list = ServerReflectionRequest {
+    let asked = ServerReflectionRequest {
         host: String::new(),
-        message_request: Some(MessageRequest::ListServices(String::new())),
+        message_request: Some(question),
     };
-    let asked = futures_util::stream::iter([list]);
-    let answers = reflection.server_reflection_info(Request::new(asked));
-    let answer = answers.await.unwrap().into_inner().message().await.unwrap();
-    let Some(MessageResponse::ListServicesResponse(listed)) = answer.unwrap().message_response
-    else {
-        panic!("no list");
+    let asked = futures_util::stream::iter([asked]);
+    let answers = reflection.server_reflection_info(asked).await.unwrap();
+    let answer = answers.into_inner().message().await.unwrap().unwrap();
+    answer.message_response.unwrap()
+}
+
+/// As grpcurl does it: the list, then each symbol, then the files that its file needs.
+#[tokio::test]
+async fn reflection_has_every_service_and_the_files_that_it_needs() {
+    let scene = Scene::set().await;
+    let listed = reflected(&scene, MessageRequest::ListServices(String::new())).await;
+    let MessageResponse::ListServicesResponse(listed) = listed else {
+        panic!("no list: {listed:?}");
     };
     let names: Vec<_> = listed
         .service
-        .into_iter()
-        .map(|service| service.name)
+        .iter()
+        .map(|service| &*service.name)
         .collect();
-    for name in [
-        "ringfence.v1.LockService",
-        "ringfence.v1.CounterService",
-        "ringfence.v1.LatchService",
-        "ringfence.v1.AdminService",
-    ] {
-        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    for name in ["Lock", "Session", "Counter", "Latch", "Admin"] {
+        let name = format!("ringfence.v1.{name}Service");
+        assert!(names.contains(&&*name), "{name}: {names:?}");
     }
+    for name in names {
+        let mut missing = vec![MessageRequest::FileContainingSymbol(name.into())];
+        let mut known = HashSet::new();
+        let mut services = Vec::new();
+        while let Some(question) = missing.pop() {
+            let answer = reflected(&scene, question.clone()).await;
+            let MessageResponse::FileDescriptorResponse(files) = answer else {
+                panic!("{name}: {question:?}: {answer:?}");
+            };
+            for file in files.file_descriptor_proto {
+                let file = FileDescriptorProto::decode(&*file).unwrap();
+                let of = |service: &ServiceDescriptorProto| {
+                    format!("{}.{}", file.package(), service.name())
+                };
+                services.extend(file.service.iter().map(of));
+                known.insert(file.name().to_owned());
+                let new = file
+                    .dependency
+                    .iter()
+                    .filter(|needed| known.insert((*needed).clone()));
+                missing.extend(new.cloned().map(MessageRequest::FileByFilename));
+            }
+        }
+        assert!(
+            services.iter().any(|service| service == name),
+            "{name}: {services:?}"
+        );
+    }
+}
 
+/// Many tools know only this version.
+#[tokio::test]
+async fn the_former_version_of_reflection_resolves_a_service() {
+    let scene = Scene::set().await;
     let mut former =
         v1alpha::server_reflection_client::ServerReflectionClient::new(scene.channel().await);
-    let list = v1alpha::ServerReflectionRequest::default();
-    let asked = futures_util::stream::iter([list]);
-    former.server_reflection_info(asked).await.unwrap();
+    let symbol = "ringfence.v1.SessionService".into();
+    let asked = v1alpha::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(FormerRequest::FileContainingSymbol(symbol)),
+    };
+    let asked = futures_util::stream::iter([asked]);
+    let answers = former.server_reflection_info(asked).await.unwrap();
+    let answer = answers.into_inner().message().await.unwrap().unwrap();
+    let Some(FormerResponse::FileDescriptorResponse(files)) = answer.message_response else {
+        panic!("no file: {answer:?}");
+    };
+    let file = FileDescriptorProto::decode(&*files.file_descriptor_proto[0]).unwrap();
+    assert_eq!(file.service[0].name(), "SessionService");
 }

@@ -13,6 +13,7 @@ use std::{
 
 use ringfence_api::{Error, Reason, v1::lock_service_client::LockServiceClient};
 use ringfence_client::{Client, Guard, ReleaseAnswer};
+use ringfence_server::Roles;
 use ringfence_test_support::eventually;
 use tokio::{
     task::JoinSet,
@@ -20,6 +21,7 @@ use tokio::{
 };
 use tonic::{Code, Status, transport::Channel};
 
+use super::{principal, with};
 use crate::scene::{Scene, acquire, ask, release, renew};
 
 fn limited(refused: &Status) -> Duration {
@@ -70,6 +72,33 @@ async fn calls_beyond_the_rate_are_refused_but_renewals_are_not() {
     })
     .await;
     release(&mut locks, &held.handle).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_principal_beyond_its_rate_takes_no_call_from_another() {
+    let scene = Scene::set_with(|config| {
+        config.limits.rate = 2;
+        principal(config, "loud", Roles::all());
+        principal(config, "quiet", Roles::all());
+    })
+    .await;
+    // Both call over one connection.
+    let locks = scene.locks().await;
+    let call = async |caller: &str, key: &str| {
+        let asked = with(caller, ask(key, 1000, Some(0)));
+        locks.clone().acquire(asked).await
+    };
+    let mut free = (0..100).map(|index| format!("free/{index}"));
+    let refused = loop {
+        let key = free.next().expect("a hundred calls are beyond the rate");
+        if let Err(refused) = call("loud", &key).await {
+            break refused;
+        }
+    };
+    limited(&refused);
+    for key in ["quiet/1", "quiet/2"] {
+        call("quiet", key).await.unwrap();
+    }
 }
 
 #[tokio::test]
