@@ -81,7 +81,7 @@ impl Lock {
         self
     }
 
-    /// Acquires for `owner`, which may acquire again a lock that it holds. As a reader or writer of a read-write lock it enters
+    /// Acquires for `owner`, which may acquire again a lock that it holds: on the terms of the first acquisition. As a reader or writer of a read-write lock it enters
     /// again the side that it has, and as a writer also the readers' side; a reader that asks for the writer's side is
     /// refused: [`AcquireError::Upgrade`]. Permits of a semaphore have no owner: each acquisition takes its own.
     pub fn owner(mut self, owner: &Owner) -> Self {

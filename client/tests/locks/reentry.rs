@@ -1,8 +1,9 @@
 //! An owner may enter again.
 
 use ringfence_client::{AcquireError, Owner, ReleaseAnswer};
+use tokio::time::{Instant, sleep};
 
-use super::{LEASE, client_of, faults, is_recorded, seeded};
+use super::{LEASE, SECOND, client_of, faults, is_recorded, seeded};
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_enters_again_with_the_same_token_and_leaves_last() {
@@ -75,4 +76,51 @@ async fn an_owner_of_one_client_is_nobody_to_another() {
     assert!(is_recorded(&two, "key").await);
     drop(held_at_one);
     assert!(held_at_two.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_stays_as_it_is_when_its_owner_enters_again() {
+    let client = client_of(1).await;
+    let owner = Owner::new();
+    let lock = || client.lock("key").owner(&owner);
+    let short = lock().lease(LEASE / 3).acquire().await.unwrap();
+    faults(&client).stall();
+    sleep(SECOND).await;
+    let left = short.remaining();
+    let longer = lock().try_acquire().await.unwrap();
+    let shorter = lock().lease(SECOND).hold_for(SECOND);
+    let shorter = shorter.try_acquire().await.unwrap();
+    for guard in [&short, &longer, &shorter] {
+        assert_eq!(guard.remaining(), left);
+    }
+
+    // It is renewed by its own lease, and without renewals it ends with that.
+    faults(&client).resume();
+    sleep(2 * LEASE).await;
+    faults(&client).stall();
+    let (left, asked) = (longer.remaining(), Instant::now());
+    assert!(left > LEASE / 9 && left <= LEASE / 3, "{left:?}");
+    longer.lost().await;
+    assert!(asked.elapsed() <= left + SECOND / 100);
+    assert!(!short.is_held() && !shorter.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_hold_ends_as_early_when_its_owner_enters_again() {
+    let client = client_of(1).await;
+    let owner = Owner::new();
+    let lock = || client.lock("key").owner(&owner);
+    let asked = Instant::now();
+    let first = lock().hold_for(2 * LEASE).acquire().await.unwrap();
+    sleep(LEASE).await;
+    let second = lock().hold_for(2 * LEASE).acquire().await.unwrap();
+    let third = lock().acquire().await.unwrap();
+    assert!(first.release().await == ReleaseAnswer::Held && second.is_held());
+    third.lost().await;
+    let lasted = asked.elapsed();
+    assert!(
+        lasted > 2 * LEASE - SECOND && lasted <= 2 * LEASE,
+        "{lasted:?}"
+    );
+    assert!(!second.is_held());
 }
