@@ -251,7 +251,8 @@ async fn tasks_with_overlapping_sets_never_wait_in_a_circle() {
     for seed in 0..8 {
         let client = seeded(seed, 3).await;
         let clients = vec![client.clone(); 8];
-        share_random_sets(clients, seed, 60 * SECOND).await;
+        let held = tempfile::tempdir().unwrap();
+        share_random_sets(clients, seed, held.path(), 60 * SECOND).await;
         client.close().await;
     }
 }

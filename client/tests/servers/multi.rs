@@ -8,27 +8,81 @@ use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
     runtime::Builder,
+    task::JoinSet,
     time::Instant,
 };
 
 use super::{SECOND, keys_on};
 
+/// Tell a process where its servers are, its seed, and the directory of what is held.
 const SERVERS: &str = "RINGFENCE_TEST_SERVERS";
+const SEED: &str = "RINGFENCE_TEST_SEED";
+const HELD: &str = "RINGFENCE_TEST_HELD";
+
+/// How many seconds random sets are taken for, with one seed after the other; one seed if not said.
+const SECONDS: &str = "RINGFENCE_TEST_SETS_SECONDS";
+
+/// How many processes take random sets, with two tasks each.
+const PROCESSES: u64 = 4;
 
 /// The keys of the process that is killed.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 const LEASE: std::time::Duration = SECOND;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// A process that takes random sets.
+#[test]
+#[ignore = "a process that the test below starts"]
+fn a_process_that_takes_random_sets() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = client_of_process().await;
+        let (seed, held) = (env::var(SEED).unwrap(), env::var(HELD).unwrap());
+        let clients = vec![client.clone(), client];
+        let seed = seed.parse().unwrap();
+        share_random_sets(clients, seed, held.as_ref(), 60 * SECOND).await;
+    });
+}
+
+#[tokio::test]
 async fn processes_with_overlapping_sets_never_wait_in_a_circle() {
     let servers = Servers::spawn(3).await;
-    let mut clients = Vec::new();
-    for _ in 0..4 {
-        let client = servers.client().await;
-        clients.extend([client.clone(), client]);
+    servers.client().await.close().await;
+    let seconds = env::var(SECONDS).map_or(0, |seconds| seconds.parse().unwrap());
+    let began = Instant::now();
+    for seed in 1.. {
+        let held = tempfile::tempdir().unwrap();
+        let mut processes = JoinSet::new();
+        for process in 0..PROCESSES {
+            let mut command = process_of("a_process_that_takes_random_sets", &servers);
+            command.env(SEED, (seed * PROCESSES + process).to_string());
+            command.env(HELD, held.path());
+            processes.spawn(async move { command.output().await.unwrap() });
+        }
+        for output in processes.join_all().await {
+            assert!(output.status.success(), "seed {seed}: {output:?}");
+        }
+        if began.elapsed() >= seconds * SECOND {
+            break;
+        }
     }
-    share_random_sets(clients, 1, 60 * SECOND).await;
+}
+
+async fn client_of_process() -> Client {
+    let servers = env::var(SERVERS).unwrap();
+    let client = Client::builder().redis(servers.split(' ')).build().await;
+    client.unwrap()
+}
+
+/// The process of a test of this module, not started.
+fn process_of(test: &str, servers: &Servers) -> Command {
+    let mut process = Command::new(env::current_exe().unwrap());
+    process
+        .args([format!("servers::multi::{test}").as_str(), "--exact"])
+        .args(["--ignored", "--nocapture"])
+        .env(SERVERS, servers.urls().join(" "))
+        .kill_on_drop(true);
+    process
 }
 
 #[tokio::test]
@@ -68,9 +122,7 @@ async fn a_set_over_a_silent_server_is_refused_and_holds_nothing() {
 fn a_process_that_holds_a_set_until_it_is_killed() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let servers = env::var(SERVERS).unwrap();
-        let client = Client::builder().redis(servers.split(' ')).build().await;
-        let client = client.unwrap();
+        let client = client_of_process().await;
         let lock = client.multi_lock(KEYS).lease(LEASE);
         let lock = lock.on_wait(|_| println!("\nholds some"));
         let _guard = lock.acquire().await.unwrap();
@@ -81,15 +133,9 @@ fn a_process_that_holds_a_set_until_it_is_killed() {
 
 /// Starts the process, and kills it when it says `when`.
 async fn kill_when(when: &str, servers: &Servers) {
-    let mut process = Command::new(env::current_exe().unwrap())
-        .args([
-            "servers::multi::a_process_that_holds_a_set_until_it_is_killed",
-            "--exact",
-        ])
-        .args(["--ignored", "--nocapture"])
-        .env(SERVERS, servers.urls().join(" "))
+    let test = "a_process_that_holds_a_set_until_it_is_killed";
+    let mut process = process_of(test, servers)
         .stdout(Stdio::piped())
-        .kill_on_drop(true)
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();

@@ -2,10 +2,8 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
+    fs::{self, File},
+    path::Path,
     time::Duration,
 };
 
@@ -21,16 +19,16 @@ const KEYS: u64 = 6;
 /// Sets that each client takes.
 const ROUNDS: u64 = 40;
 
-/// Each of `clients` takes sets of 1 to 4 of 6 keys, in random order, and all are done `within`.
+/// Each of `clients` takes sets of 1 to 4 of 6 keys, in random order, and all are done `within`. The holder of a key has a
+/// file of its name in the directory `held`, which may be shared with other processes.
 ///
 /// # Panics
 ///
 /// Two had a key at the same time, or they were not done: some waited for each other.
-pub async fn share_random_sets(clients: Vec<Client>, seed: u64, within: Duration) {
-    let inside: Arc<[AtomicBool]> = (0..KEYS).map(|_| AtomicBool::new(false)).collect();
+pub async fn share_random_sets(clients: Vec<Client>, seed: u64, held: &Path, within: Duration) {
     let mut tasks = JoinSet::new();
     for (task, client) in (0..).zip(clients) {
-        let inside = inside.clone();
+        let held = held.to_owned();
         tasks.spawn(async move {
             let mut random = seed.wrapping_mul(1000) + task;
             for _ in 0..ROUNDS {
@@ -40,14 +38,15 @@ pub async fn share_random_sets(clients: Vec<Client>, seed: u64, within: Duration
                     .acquire()
                     .await
                     .unwrap();
-                let different: BTreeSet<_> = keys.iter().map(|key| *key as usize).collect();
+                let different: BTreeSet<_> = keys.iter().collect();
                 for key in &different {
-                    assert!(!inside[*key].swap(true, SeqCst), "two have {key}");
+                    let alone = File::create_new(held.join(key.to_string()));
+                    assert!(alone.is_ok(), "two have {key}: {alone:?}");
                 }
                 yield_now().await;
                 assert!(guard.is_held());
                 for key in &different {
-                    inside[*key].store(false, SeqCst);
+                    fs::remove_file(held.join(key.to_string())).unwrap();
                 }
                 guard.release().await;
             }
