@@ -19,7 +19,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{Replicas, ShardId};
 use tokio::{
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -220,9 +220,7 @@ async fn without_a_majority_nothing_is_granted_and_a_holder_learns_of_it() {
         stage.faults(away).unreachable(true);
         stage.faults(away).hang_up();
     }
-    let refused = ask(&other, "other", Wait::For(5 * SECOND))
-        .await
-        .unwrap_err();
+    let refused = refused_within(&other, "other", 5 * SECOND).await;
     assert!(
         matches!(refused, AcquireError::TimedOut { .. }),
         "{refused:?}"
@@ -235,6 +233,18 @@ async fn without_a_majority_nothing_is_granted_and_a_holder_learns_of_it() {
     }
     let guard = ask(&other, "key", Wait::For(100 * SECOND)).await.unwrap();
     guard.release().await;
+}
+
+/// Why the lock is not granted to one who waits for `wait`, and is told so then.
+async fn refused_within(engine: &Engine, key: &str, wait: Duration) -> AcquireError {
+    let asked = Instant::now();
+    let refused = ask(engine, key, Wait::For(wait)).await.unwrap_err();
+    let took = asked.elapsed();
+    assert!(
+        took <= wait + SECOND / 10,
+        "{took:?} of {wait:?}: {refused:?}"
+    );
+    refused
 }
 
 /// Whether the error names `count` shards.
@@ -266,7 +276,7 @@ async fn an_error_without_a_majority_names_the_shards_that_did_not_grant() {
             }
         }
         for wait in [SECOND / 10, 20 * SECOND] {
-            let refused = ask(&one, "key", Wait::For(wait)).await.unwrap_err();
+            let refused = refused_within(&one, "key", wait).await;
             assert!(names_shards(&refused, 2), "{refused:?}");
         }
         if !stalled {
