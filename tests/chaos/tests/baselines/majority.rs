@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use ringfence_chaos::{client::Holder, history::History, ledger};
-use ringfence_client::{LockKey, Replicas};
+use ringfence_client::{BootClock, Clock as _, LockKey, Replicas};
 use ringfence_coordinator::topology::shard_id;
 use ringfence_test_support::{Flow, Proxy, Whose};
 
-use super::stage::{LEASE, Stage};
+use super::{
+    plain,
+    stage::{LEASE, Stage},
+};
 
 const KEY: &str = "ledger/0";
 /// How long somebody asks for a lock that somebody else holds.
@@ -52,6 +55,30 @@ pub(crate) async fn restarted_empty() -> History {
         second.release(also).await;
     }
     stage.history()
+}
+
+/// The same with Redlock as it is often written: no server that comes back empty waits for a lease.
+pub(crate) async fn redlock_restarted_empty() -> History {
+    let mut stage = Stage::of(3, LEASE).await;
+    stage.members[2].proxy().refuse(true);
+    assert_eq!(redlock(&stage, 1).await, [true, true, false]);
+    stage.restart_empty().await;
+    stage.members[2].proxy().refuse(false);
+    assert_eq!(redlock(&stage, 2).await, [true, false, true]);
+    stage.history()
+}
+
+/// Takes the lock on a majority of the servers. Returns which of them granted it.
+async fn redlock(stage: &Stage, number: u64) -> [bool; 3] {
+    let sent = BootClock.now();
+    let mut granted = [false; 3];
+    for (server, granted) in granted.iter_mut().enumerate() {
+        *granted = plain::set(stage, server, number).await;
+    }
+    let count = granted.iter().filter(|granted| **granted).count();
+    assert!(count >= 2, "{granted:?}");
+    plain::record(stage, sent, number);
+    granted
 }
 
 /// The lock is granted by the shard of the latest epoch and another, then by that one and the third.

@@ -84,6 +84,15 @@ async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
 }
 
 #[tokio::test]
+async fn redlock_without_a_delay_after_a_restart_has_two_holders() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let rules = broken(&majority::redlock_restarted_empty().await);
+    assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
+    let rules = broken(&majority::restarted_empty().await);
+    assert!(rules.is_empty(), "{rules:?}");
+}
+
+#[tokio::test]
 async fn a_waiter_that_only_waits_for_a_message_is_overtaken() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let rules = broken(&subscribing::newcomer_behind_a_waiter().await);
