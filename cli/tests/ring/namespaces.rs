@@ -93,6 +93,15 @@ async fn each_replica_is_shown_and_whether_a_majority_is_ready() {
     assert!(text.contains("at shard a: held by "), "{text}");
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
     assert!(show(&[]).stdout.contains("at shard a: free"));
+
+    servers.servers[1].kill();
+    assert_eq!(
+        told(&ring(&servers, &["show", "--json"]))["replicas"],
+        ready(1, 16_384)
+    );
+    let text = ring(&servers, &["show"]).stdout;
+    let stuck = "namespace ledger: no majority of the 3 replicas is ready in 16,384 slots: their locks are not granted";
+    assert!(text.contains(stuck), "{text}");
 }
 
 /// The client renews while the command runs.
