@@ -9,6 +9,7 @@ use ringfence_benches::{
 };
 use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::{Flow, Proxy, Whose};
 use serde::Serialize;
 use tokio::{
     task::JoinSet,
@@ -33,15 +34,27 @@ const P99_MAX: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum Away {
     Nowhere,
+    CutOff,
     Stopped,
     Killed,
     Recovering,
+}
+
+impl Away {
+    const ALL: [Self; 5] = [
+        Self::Nowhere,
+        Self::CutOff,
+        Self::Stopped,
+        Self::Killed,
+        Self::Recovering,
+    ];
 }
 
 impl fmt::Display for Away {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Nowhere => "all there, again",
+            Self::CutOff => "cut off",
             Self::Stopped => "stopped",
             Self::Killed => "killed",
             Self::Recovering => "restarted, in their recovery period",
@@ -93,12 +106,16 @@ async fn over(count: u32, rounds: usize) -> Result<Vec<Row>, Failure> {
     for _ in 0..count {
         servers.push(RedisServer::spawn().await?);
     }
-    let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
+    let mut proxies = Vec::new();
+    for server in &servers[..count as usize / 2] {
+        proxies.push(Proxy::start(server.port()).await);
+    }
+    let others = servers[proxies.len()..].iter().map(RedisServer::url);
+    let urls: Vec<String> = proxies.iter().map(Proxy::url).chain(others).collect();
     let builder = Client::builder().redis(urls).max_lease(MAX_LEASE);
     let builder = builder.replicas(REPLICATED, count).servers_are_new(true);
     let load = Load::start(&builder.build().await?);
-    let states = [Away::Nowhere, Away::Stopped, Away::Killed, Away::Recovering];
-    let mut rows = states.map(|away| Row {
+    let mut rows = Away::ALL.map(|away| Row {
         servers: count,
         away,
         p50_ms: Vec::new(),
@@ -117,10 +134,14 @@ async fn over(count: u32, rounds: usize) -> Result<Vec<Row>, Failure> {
         let others = from.others(&clocks.read()?);
         for row in &mut rows {
             row.others.push(others);
-            for server in &mut servers[..count as usize / 2] {
+            for (server, proxy) in servers.iter_mut().zip(&proxies) {
                 match row.away {
                     Away::Nowhere => {}
-                    Away::Stopped => server.stop(),
+                    Away::CutOff => proxy.both(&Whose::All, Flow::Hold),
+                    Away::Stopped => {
+                        proxy.heal();
+                        server.stop();
+                    }
                     Away::Killed => {
                         server.cont();
                         server.kill();

@@ -8,7 +8,7 @@
 //! All tasks, and the servers, share the machine: on few processors they are what is scarce. *Not* measured: networks,
 //! servers that are away, persistence, TLS.
 //!
-//! With `--away` instead: how long acquisitions take while a minority of the servers is stopped, killed, or in its recovery
+//! With `--away` instead: how long acquisitions take while a minority of the servers is cut off, stopped, killed, or in its recovery
 //! period after a restart.
 //!
 //! Run: `scripts/bench replicated [--quick] [--away]`.
