@@ -17,8 +17,8 @@
 //!   shards.
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
-//! * [`witnessed`] is leases at a store whose transactions see no clock, such as etcd: docs/protocol.md, "Witnessed leases". One
-//!   key, two processes. There is no code for it as yet.
+//! * [`witnessed`] is leases at a store whose transactions see no clock, such as etcd: docs/protocol.md, "A clock of witnessed
+//!   time". One key, two processes.
 
 mod check;
 pub mod first_use;

@@ -1,8 +1,8 @@
 //! What may happen, and what then does.
 
 use super::{
-    Rule, WitnessedModel, World,
-    state::{Answer, Doing, LEASE, PROCESSES, Process, Request, Sight, Told, What},
+    WitnessedModel, World,
+    state::{Aim, Answer, Doing, PROCESSES, Process, Request, Told},
 };
 
 /// One step. Numbers are processes.
@@ -11,20 +11,36 @@ use super::{
 pub enum Action {
     /// Time goes on, for all.
     Tick,
-    /// A process asks for the lock, or asks again.
-    Ask(u8),
+    /// A process asks for the lock, asks again, or renews it.
+    Ask(u8, Way),
+    /// A process asks for another lock, and so learns what the clock is.
+    Look(u8, Way),
     /// A process releases the lock, or gives up.
-    Release(u8),
-    /// A process beats.
-    Beat(u8),
-    /// A process reads another's lock.
-    Read(u8),
+    Release(u8, Way),
     /// A request arrives, and is answered.
     Serve(Request),
     /// An answer arrives.
     Hear(Answer),
-    /// The store's timer removes a process's beat.
-    RemoveBeat(u8),
+}
+
+/// How a read travels.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub enum Way {
+    /// It is answered at once.
+    Quick,
+    /// Its answer comes later, or never.
+    LateAnswer,
+    /// It arrives later, or never, and so does its answer.
+    Late,
+}
+
+impl Way {
+    fn all(lates: u8) -> &'static [Self] {
+        match lates {
+            0 => &[Self::Quick],
+            _ => &[Self::Quick, Self::LateAnswer, Self::Late],
+        }
+    }
 }
 
 impl WitnessedModel {
@@ -35,35 +51,19 @@ impl WitnessedModel {
         }
         for process in 0..PROCESSES as u8 {
             let its = world.process(process);
-            let holds = matches!(its.doing, Doing::Holding(_));
-            if its.budget.asks > 0 && !holds {
-                actions.push(Action::Ask(process));
+            let ways = Way::all(world.lates).iter();
+            if its.budget.asks > 0 {
+                actions.extend(ways.clone().map(|way| Action::Ask(process, *way)));
             }
-            if its.budget.releases > 0 && !matches!(its.doing, Doing::Nothing) {
-                actions.push(Action::Release(process));
+            if its.budget.looks > 0 {
+                actions.extend(ways.clone().map(|way| Action::Look(process, *way)));
             }
-            if its.budget.beats > 0 {
-                actions.push(Action::Beat(process));
-            }
-            if its.budget.reads > 0 && !holds {
-                actions.push(Action::Read(process));
-            }
-            if self.config.store_removes && self.is_forgotten(world, process) {
-                actions.push(Action::RemoveBeat(process));
+            if its.budget.releases > 0 && its.doing != Doing::Nothing {
+                actions.extend(ways.map(|way| Action::Release(process, *way)));
             }
         }
         actions.extend(world.requests.iter().copied().map(Action::Serve));
         actions.extend(world.answers.iter().copied().map(Action::Hear));
-    }
-
-    /// Whether the store's timer, which may be early by a lease, may have come to its end.
-    fn is_forgotten(&self, world: &World, process: u8) -> bool {
-        let leases = match self.holds(Rule::StoreTimersHaveSlack) {
-            true => 2,
-            false => 1,
-        };
-        let beat = world.beats[usize::from(process)];
-        beat.is_some_and(|beat| world.now - beat.at >= (leases - 1) * LEASE)
     }
 
     /// The state after it; `None` if it changes nothing.
@@ -71,6 +71,7 @@ impl WitnessedModel {
         let mut next = world.clone();
         next.happened = None;
         self.happen(&mut next, action);
+        next.forget(self.config.lease);
         (next != *world).then_some(next)
     }
 
@@ -80,36 +81,23 @@ impl WitnessedModel {
                 world.now += 1;
                 world.see_deadlines();
             }
-            Action::Ask(process) => {
+            Action::Ask(process, way) => {
                 let its = world.process_mut(process);
                 its.budget.asks -= 1;
-                let sight = match its.doing {
-                    Doing::Waiting(sight) => sight,
-                    _ => None,
-                };
-                its.doing = Doing::Waiting(sight);
-                let now = world.now;
-                let over = sight.filter(|sight| is_over(sight, now));
-                world.send(process, What::Ask(over.map(|sight| sight.seen)));
+                if its.doing == Doing::Nothing {
+                    its.doing = Doing::Waiting;
+                }
+                self.read(world, process, Aim::Ask, way);
             }
-            Action::Release(process) => {
-                world.send(process, What::Release);
+            Action::Look(process, way) => {
+                world.process_mut(process).budget.looks -= 1;
+                self.read(world, process, Aim::Look, way);
+            }
+            Action::Release(process, way) => {
+                self.read(world, process, Aim::Release, way);
                 let its = world.process_mut(process);
                 its.budget.releases -= 1;
                 its.end();
-                world.forget();
-            }
-            Action::Beat(process) => {
-                world.process_mut(process).budget.beats -= 1;
-                world.send(process, What::Beat);
-            }
-            Action::Read(process) => {
-                let its = world.process_mut(process);
-                its.budget.reads -= 1;
-                if its.doing == Doing::Nothing {
-                    its.doing = Doing::Waiting(None);
-                }
-                world.send(process, What::Read);
             }
             Action::Serve(request) => {
                 world.requests.retain(|other| *other != request);
@@ -119,25 +107,41 @@ impl WitnessedModel {
                 world.answers.retain(|other| *other != answer);
                 self.hear(world, answer);
             }
-            Action::RemoveBeat(process) => world.beats[usize::from(process)] = None,
+        }
+    }
+
+    fn read(&self, world: &mut World, from: u8, aim: Aim, way: Way) {
+        let (now, its) = (world.now, world.process(from));
+        let tick = its.sight.and_then(|sight| self.tick(&sight, now));
+        let request = Request {
+            from,
+            nonce: its.nonce,
+            sent: now,
+            aim,
+            tick,
+        };
+        if way != Way::Quick {
+            world.lates -= 1;
+        }
+        match way {
+            Way::Late => return world.request(request),
+            Way::Quick | Way::LateAnswer => self.serve(world, request),
+        }
+        let answered = |answer: &Answer| {
+            let is_read = matches!(answer.what, Told::Read { .. });
+            is_read && (answer.to, answer.sent) == (from, now)
+        };
+        if way == Way::Quick
+            && let Some(at) = world.answers.iter().position(answered)
+        {
+            let answer = world.answers.remove(at);
+            self.hear(world, answer);
         }
     }
 }
 
-/// Whether what was seen is over, if it still is so. A record whose owner has no beat is over at once.
-pub(super) fn is_over(sight: &Sight, now: u8) -> bool {
-    let is_unbeaten = sight.seen.beat.is_none() && !sight.seen.is_claim;
-    is_unbeaten || now >= sight.since + LEASE
-}
-
 impl World {
-    fn send(&mut self, from: u8, what: What) {
-        let request = Request {
-            from,
-            nonce: self.process(from).nonce,
-            sent: self.now,
-            what,
-        };
+    pub(super) fn request(&mut self, request: Request) {
         if !self.requests.contains(&request) {
             self.requests.push(request);
             self.requests.sort_unstable();
@@ -159,16 +163,26 @@ impl World {
                 its.end();
             }
         }
-        self.forget();
     }
 
     /// Answers that change nothing any more are not kept.
-    fn forget(&mut self) {
-        let (now, processes) = (self.now, self.processes);
+    fn forget(&mut self, lease: u8) {
+        let (now, version, processes) = (self.now, self.document.version, self.processes);
         self.answers.retain(|answer| {
-            let is_grant = matches!(answer.what, Told::Granted | Told::Claim);
-            let is_late = is_grant && now >= answer.sent + LEASE;
-            processes[usize::from(answer.to)].nonce == answer.nonce && !is_late
+            let its = &processes[usize::from(answer.to)];
+            match answer.what {
+                Told::Granted | Told::Claimed => {
+                    its.nonce == answer.nonce && now < answer.sent + 2 * lease
+                }
+                Told::Read {
+                    clock, document, ..
+                } => {
+                    let knows_later = its
+                        .sight
+                        .is_some_and(|sight| sight.clock.revision > clock.revision);
+                    !knows_later || document.version == version
+                }
+            }
         });
     }
 }

@@ -7,12 +7,14 @@ use super::{Event, state::PROCESSES};
 pub struct Configuration {
     /// What it is called on the command line.
     pub name: &'static str,
-    /// How far the clock goes. A lease is two ticks.
+    /// A lease, in ticks. A claim is as long.
+    pub lease: u8,
+    /// How far time goes.
     pub ticks: u8,
+    /// How many reads, or answers to reads, may be late, or lost.
+    pub lates: u8,
     /// What each process may do.
     pub budgets: [Budget; PROCESSES],
-    /// Whether the store removes beats.
-    pub store_removes: bool,
     /// What must happen somewhere in it.
     pub reaches: &'static [Event],
 }
@@ -20,86 +22,81 @@ pub struct Configuration {
 /// How often a process may do what.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub struct Budget {
-    /// Ask for the lock.
+    /// Ask for the lock, or renew it.
     pub asks: u8,
-    /// Beat, besides.
-    pub beats: u8,
-    /// Read the other's lock.
-    pub reads: u8,
+    /// Ask for another lock.
+    pub looks: u8,
     /// Release the lock, or give up.
     pub releases: u8,
 }
 
-const HOLDER: Budget = Budget {
-    asks: 1,
-    beats: 1,
-    reads: 0,
-    releases: 0,
-};
-
-const WATCHER: Budget = Budget {
-    asks: 1,
-    beats: 0,
-    reads: 1,
-    releases: 0,
-};
+/// Asks, looks, releases.
+const fn budget(asks: u8, looks: u8, releases: u8) -> Budget {
+    Budget {
+        asks,
+        looks,
+        releases,
+    }
+}
 
 impl Configuration {
-    /// A process holds the lock, and the other watches it.
-    pub(super) fn watching(name: &'static str) -> Self {
+    /// A process gets the lock and may renew it, and the other wants it.
+    pub(super) fn renewing(name: &'static str) -> Self {
         Self {
             name,
-            ticks: 5,
-            budgets: [HOLDER, WATCHER],
-            store_removes: false,
-            reaches: &[Event::TakenOver, Event::Extended, Event::TakeOverRefused],
+            lease: 2,
+            ticks: 4,
+            lates: 1,
+            budgets: [budget(2, 1, 0), budget(1, 1, 0)],
+            reaches: &[Event::TakenOver, Event::Extended, Event::TickRefused],
         }
     }
 
     /// A holder releases the lock to a waiter, and wants it again: the waiter may hear of it late.
     pub(super) fn claiming(name: &'static str) -> Self {
-        let holder = Budget {
-            asks: 2,
-            beats: 0,
-            reads: 1,
-            releases: 1,
-        };
-        let waiter = Budget {
-            reads: 0,
-            ..WATCHER
-        };
         Self {
+            name,
+            lease: 2,
             ticks: 4,
-            budgets: [holder, waiter],
+            lates: 1,
+            budgets: [budget(2, 1, 1), budget(1, 0, 0)],
             reaches: &[Event::Claimed, Event::TakenOver],
-            ..Self::watching(name)
         }
     }
 
-    /// … and the waiter may have given up, and beats for other locks.
+    /// A process may give up, and ask again.
     pub(super) fn giving_up(name: &'static str) -> Self {
-        let holder = Budget {
-            beats: 0,
-            releases: 1,
-            ..HOLDER
-        };
-        let waiter = Budget {
-            releases: 1,
-            ..HOLDER
-        };
         Self {
-            budgets: [holder, waiter],
-            reaches: &[Event::Claimed],
-            ..Self::claiming(name)
+            name,
+            lease: 1,
+            ticks: 4,
+            lates: 1,
+            budgets: [budget(2, 0, 1); PROCESSES],
+            reaches: &[Event::Claimed, Event::TakenOver],
         }
     }
 
-    /// A process holds the lock, the other watches it, and the store removes beats.
-    pub(super) fn removing(name: &'static str) -> Self {
+    /// A process comes that knows nothing of the clock, which the other has seen unchanged for long.
+    pub(super) fn coming(name: &'static str) -> Self {
         Self {
-            store_removes: true,
-            reaches: &[Event::TakenOverUnbeaten, Event::Extended],
-            ..Self::watching(name)
+            name,
+            lease: 2,
+            ticks: 6,
+            lates: 1,
+            budgets: [budget(1, 0, 0), budget(1, 2, 0)],
+            reaches: &[Event::TakenOver],
+        }
+    }
+
+    /// Requests of a process overtake each other, more than once.
+    pub(super) fn overtaking(name: &'static str) -> Self {
+        Self {
+            name,
+            lease: 1,
+            ticks: 3,
+            lates: 2,
+            budgets: [budget(1, 1, 0), budget(1, 2, 0)],
+            reaches: &[Event::TakenOver, Event::TickRefused],
         }
     }
 }
@@ -107,9 +104,10 @@ impl Configuration {
 /// Every clean configuration.
 pub fn clean() -> Vec<Configuration> {
     vec![
-        Configuration::watching("watching"),
+        Configuration::renewing("renewing"),
         Configuration::claiming("claiming"),
         Configuration::giving_up("giving-up"),
-        Configuration::removing("removing"),
+        Configuration::coming("coming"),
+        Configuration::overtaking("overtaking"),
     ]
 }

@@ -1,9 +1,6 @@
 //! The controls: a configuration in which one rule is off, and what must then be found broken.
 
-use super::{
-    Configuration, Rule,
-    properties::{FREE_AGAIN, ONE_HOLDER},
-};
+use super::{Configuration, Rule, properties::ONE_HOLDER};
 use crate::ruled;
 
 /// One rule off.
@@ -11,19 +8,19 @@ pub type Control = ruled::Control<Configuration, Rule>;
 
 /// The control of a rule.
 pub fn control(rule: Rule) -> Control {
-    let watching = Configuration::watching("control");
-    let giving_up = Configuration::giving_up("control");
-    let removing = Configuration::removing("control");
-    let (violates, config) = match rule {
-        Rule::TakeOversCheckTheBeat
-        | Rule::DeadlinesCountFromTheSending
-        | Rule::WaitsCountFromTheAnswer => (ONE_HOLDER, watching),
-        Rule::ClaimsGoByTheDocument => (FREE_AGAIN, giving_up),
-        Rule::StoreTimersHaveSlack | Rule::GrantsWriteTheBeat => (ONE_HOLDER, removing),
+    let config = match rule {
+        Rule::TicksDependOnTheClock
+        | Rule::TicksCountFromTheAnswer
+        | Rule::DeadlinesCountFromTheSending => Configuration::overtaking("control"),
+        Rule::EndsHaveSlack | Rule::SlackCountsFromAnEarlierClock => {
+            Configuration::renewing("control")
+        }
+        Rule::SlackCountsToTheAnswer => Configuration::claiming("control"),
+        Rule::TicksAreBounded => Configuration::coming("control"),
     };
     Control {
         rule,
         config,
-        violates,
+        violates: ONE_HOLDER,
     }
 }

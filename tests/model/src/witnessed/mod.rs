@@ -1,9 +1,10 @@
-//! Leases at a store whose transactions see no clock, such as etcd: a lock is over once another process has seen, by its
-//! own clock, that neither the lock's document nor the holder's beat changed for a lease. One key, two processes.
+//! Leases at a store whose transactions see no clock, such as etcd: the clock is a key, which processes put forward by the
+//! time for which they saw it unchanged. One lock, two processes.
 //!
-//! Start with [`Rule`], then `state.rs`; `store.rs` is what a commit does, `process.rs` what a process makes of the answer.
+//! Start with [`Rule`], then `state.rs`; `sight.rs` is what a process knows of the clock, `store.rs` what a request does
+//! there, `process.rs` what a process makes of the answer.
 //!
-//! Left out: clocks of different rates, several keys, and the order of waiters: a document has one ticket.
+//! Left out: clocks of different rates, several locks, and the order of waiters: a document has one ticket.
 
 mod actions;
 mod configurations;
@@ -12,10 +13,11 @@ mod model;
 mod process;
 mod properties;
 mod rules;
+mod sight;
 mod state;
 mod store;
 
-pub use actions::Action;
+pub use actions::{Action, Way};
 pub use configurations::{Budget, Configuration, clean};
 pub use controls::{Control, control};
 pub use model::WitnessedModel;

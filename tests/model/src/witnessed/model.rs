@@ -3,7 +3,7 @@ use stateright::{Model, Property};
 use super::{
     Action, Configuration, Rule, World,
     properties::{all, reached},
-    state::{Doing, PROCESSES, Process},
+    state::{Clock, Document, Doing, Process},
 };
 use crate::ruled::Ruled;
 
@@ -18,16 +18,22 @@ impl Model for WitnessedModel {
         let process = |budget| Process {
             nonce: 1,
             doing: Doing::Nothing,
+            sight: None,
             budget,
         };
         vec![World {
             now: 0,
-            record: None,
-            ticket: None,
-            stamp: 0,
-            beats: [None; PROCESSES],
-            beaten: 0,
+            clock: Clock {
+                revision: 1,
+                shows: 0,
+            },
+            document: Document {
+                version: 1,
+                record: None,
+                ticket: None,
+            },
             processes: self.config.budgets.map(process),
+            lates: self.config.lates,
             requests: Vec::new(),
             answers: Vec::new(),
             happened: None,

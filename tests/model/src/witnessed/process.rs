@@ -2,62 +2,115 @@
 
 use super::{
     Event, Rule, WitnessedModel, World,
-    state::{Answer, Doing, LEASE, Seen, Sight, Told},
+    sight::Asked,
+    state::{Aim, Answer, Clock, Document, Doing, Effect, Record, Ticket, Told},
+    store::commit,
 };
 
 impl WitnessedModel {
     pub(super) fn hear(&self, world: &mut World, answer: Answer) {
-        let Answer {
-            to,
-            nonce,
-            sent,
-            what,
-        } = answer;
-        let now = world.now;
-        let its = *world.process(to);
-        if its.nonce != nonce {
-            return;
+        match answer.what {
+            Told::Read {
+                aim,
+                clock,
+                put,
+                document,
+            } => {
+                let asked = Asked {
+                    sent: answer.sent,
+                    answered: world.now,
+                    put,
+                };
+                let its = world.process_mut(answer.to);
+                let sight = self.sight(its.sight, asked, clock);
+                its.sight = Some(sight);
+                let from = clock.shows + self.slack(&sight, asked, clock);
+                decide(world, answer, aim, clock, document, from + self.config.lease);
+            }
+            Told::Granted | Told::Claimed => self.believe(world, answer),
         }
-        let doing = match (what, its.doing) {
-            (Told::Granted | Told::Claim, Doing::Waiting(_)) if now < sent + LEASE => {
-                if what == Told::Claim {
-                    world.happened = Some(Event::Claimed);
-                }
-                Doing::Holding(sent + LEASE)
-            }
-            // The confirmation of a claim.
-            (Told::Granted, Doing::Holding(until)) => Doing::Holding(until.max(sent + LEASE)),
-            (Told::Kept, Doing::Holding(until)) => {
-                let from = match self.holds(Rule::DeadlinesCountFromTheSending) {
-                    true => sent,
-                    false => now,
-                };
-                if from + LEASE > until {
-                    world.happened = Some(Event::Extended);
-                }
-                Doing::Holding(until.max(from + LEASE))
-            }
-            (Told::Seen(seen), Doing::Waiting(sight)) => {
-                let since = match self.holds(Rule::WaitsCountFromTheAnswer) {
-                    true => now,
-                    false => sent,
-                };
-                Doing::Waiting(Some(self.sight(sight, Sight { seen, since })))
-            }
-            (_, doing) => doing,
-        };
-        world.process_mut(to).doing = doing;
     }
 
-    /// What a process goes by after `new`: the time counts on if nothing has changed.
-    pub(super) fn sight(&self, old: Option<Sight>, new: Sight) -> Sight {
-        let goes_by_beat = !new.seen.is_claim || !self.holds(Rule::ClaimsGoByTheDocument);
-        let is_same =
-            |old: Seen| old.stamp == new.seen.stamp && (!goes_by_beat || old.beat == new.seen.beat);
-        match old {
-            // An answer that comes late shows nothing new.
-            Some(old) if is_same(old.seen) || old.seen.stamp > new.seen.stamp => old,
-            _ => new,
+    /// Deadlines count from the sending of the request, or of the ticket.
+    fn believe(&self, world: &mut World, answer: Answer) {
+        let now = world.now;
+        let its = world.process(answer.to);
+        if its.nonce != answer.nonce {
+            return;
         }
+        let from = match self.holds(Rule::DeadlinesCountFromTheSending) {
+            true => answer.sent,
+            false => now,
+        };
+        let (until, before) = (from + self.config.lease, its.doing);
+        let doing = match before {
+            Doing::Nothing => return,
+            Doing::Waiting if now >= until => return,
+            Doing::Waiting => Doing::Holding(until),
+            Doing::Holding(before) => Doing::Holding(before.max(until)),
+        };
+        if doing != before {
+            world.happened = match (before, answer.what) {
+                (Doing::Holding(_), _) => Some(Event::Extended),
+                (_, Told::Claimed) => Some(Event::Claimed),
+                _ => None,
+            };
+        }
+        world.process_mut(answer.to).doing = doing;
     }
+}
+
+/// Applies the rules of a shard to what was read, and commits the difference.
+fn decide(world: &mut World, answer: Answer, aim: Aim, clock: Clock, before: Document, ends: u8) {
+    let Answer {
+        to, nonce, sent, ..
+    } = answer;
+    match aim {
+        Aim::Look => return,
+        Aim::Ask if world.process(to).nonce != nonce => return,
+        Aim::Ask | Aim::Release => {}
+    }
+    let is_own = |record: &Record| (record.owner, record.nonce) == (to, nonce);
+    let live = before.record.filter(|record| clock.shows < record.ends);
+    let others = before
+        .ticket
+        .filter(|ticket| (ticket.owner, ticket.nonce) != (to, nonce));
+    let record = |owner, nonce| Some(Record { owner, nonce, ends });
+    let (record, ticket, effect) = match (aim, live) {
+        (Aim::Ask, Some(live)) if is_own(&live) => {
+            (record(to, nonce), others, Some(Effect::Granted))
+        }
+        (Aim::Ask, Some(_)) => {
+            let own = Ticket {
+                owner: to,
+                nonce,
+                sent,
+            };
+            (before.record, Some(others.unwrap_or(own)), None)
+        }
+        (Aim::Release, Some(live)) if !is_own(&live) => (before.record, others, None),
+        // It is free, or becomes so: the waiter goes first.
+        (aim, _) => match (others, aim) {
+            (Some(next), _) => (
+                record(next.owner, next.nonce),
+                None,
+                Some(Effect::Claimed(next)),
+            ),
+            (None, Aim::Ask) => (record(to, nonce), None, Some(Effect::Granted)),
+            (None, _) => (None, None, None),
+        },
+    };
+    let after = Document {
+        version: before.version,
+        record,
+        ticket,
+    };
+    if after == before && effect.is_none() {
+        return;
+    }
+    let document = Document {
+        version: before.version + 1,
+        ..after
+    };
+    commit(world, answer, document, effect);
 }

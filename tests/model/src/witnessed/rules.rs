@@ -1,20 +1,22 @@
 use clap::ValueEnum;
 
-/// A rule of witnessed leases, which a [control](super::control) switches off.
+/// A rule of the clock, which a [control](super::control) switches off.
 ///
 /// After the dash: the behaviour without the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
-    /// The commit that takes a lock over depends on the record and on its holder's beat — on the record alone.
-    TakeOversCheckTheBeat,
-    /// A deadline counts from the sending of the beat — from its answer.
+    /// A tick depends on the clock that its process saw — it replaces any.
+    TicksDependOnTheClock,
+    /// A tick counts from the answer that first showed the clock — from the sending of that request.
+    TicksCountFromTheAnswer,
+    /// A tick is at most so long as the slack of a process that cannot tell when the last one was — it counts all time.
+    TicksAreBounded,
+    /// The end of a lease is later by the slack: by how much the next tick may exceed the time — it is not.
+    EndsHaveSlack,
+    /// The slack counts from the sending of a request that showed an earlier clock — from the answer that showed this one.
+    SlackCountsFromAnEarlierClock,
+    /// The slack counts to the answer — to the sending.
+    SlackCountsToTheAnswer,
+    /// A deadline counts from the sending of the first request — from the last answer.
     DeadlinesCountFromTheSending,
-    /// A claim ends unless its document changes — its owner's beats keep it.
-    ClaimsGoByTheDocument,
-    /// The store removes a beat when its own timer, which may be early by a lease, has counted two leases — one.
-    StoreTimersHaveSlack,
-    /// A wait counts from the answer of the read that showed record and beat — from the sending of the read.
-    WaitsCountFromTheAnswer,
-    /// The commit that grants a lock writes the holder's beat — the former beat stays.
-    GrantsWriteTheBeat,
 }

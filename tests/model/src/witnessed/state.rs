@@ -1,9 +1,6 @@
 //! What the store keeps, and what the processes believe.
 
-use super::configurations::Budget;
-
-/// A lease, in ticks. A claim is as long.
-pub(super) const LEASE: u8 = 2;
+use super::{configurations::Budget, sight::Sight};
 
 pub(super) const PROCESSES: usize = 2;
 
@@ -11,16 +8,11 @@ pub(super) const PROCESSES: usize = 2;
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub struct World {
     pub(super) now: u8,
-    pub(super) record: Option<Record>,
-    /// The request that is granted when the record goes.
-    pub(super) ticket: Option<Ticket>,
-    /// The stamp of the last grant.
-    pub(super) stamp: u8,
-    /// Each process's, unless it was removed.
-    pub(super) beats: [Option<Beat>; PROCESSES],
-    /// The number of the last beat of any process.
-    pub(super) beaten: u8,
+    pub(super) clock: Clock,
+    pub(super) document: Document,
     pub(super) processes: [Process; PROCESSES],
+    /// How many reads, or answers to reads, may still be late.
+    pub(super) lates: u8,
     /// Under way, sorted.
     pub(super) requests: Vec<Request>,
     /// Under way, sorted.
@@ -29,31 +21,36 @@ pub struct World {
     pub(super) happened: Option<Event>,
 }
 
-/// The lock's document says who holds it.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+/// The store's clock, which processes put forward.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Clock {
+    pub(super) revision: u8,
+    pub(super) shows: u8,
+}
+
+/// The lock's document.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Document {
+    pub(super) version: u8,
+    pub(super) record: Option<Record>,
+    /// The request that is granted when the record goes.
+    pub(super) ticket: Option<Ticket>,
+}
+
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Record {
     pub(super) owner: u8,
     pub(super) nonce: u8,
-    /// Another one for every grant.
-    pub(super) stamp: u8,
-    /// It was granted by the release of another, and the owner has not confirmed it.
-    pub(super) is_claim: bool,
+    /// By the store's clock.
+    pub(super) ends: u8,
 }
 
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     pub(super) owner: u8,
     pub(super) nonce: u8,
     /// When the owner sent it.
     pub(super) sent: u8,
-}
-
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub(super) struct Beat {
-    /// No two beats have one.
-    pub(super) number: u8,
-    /// When it was committed: only the store's timer goes by it.
-    pub(super) at: u8,
 }
 
 /// A process, and its budget.
@@ -62,6 +59,8 @@ pub(super) struct Process {
     /// Of its present acquisition.
     pub(super) nonce: u8,
     pub(super) doing: Doing,
+    /// What it knows of the store's clock.
+    pub(super) sight: Option<Sight>,
     pub(super) budget: Budget,
 }
 
@@ -69,45 +68,39 @@ pub(super) struct Process {
 pub(super) enum Doing {
     Nothing,
     /// It wants the lock.
-    Waiting(Option<Sight>),
+    Waiting,
     /// It believes that it holds the lock before this time.
     Holding(u8),
 }
 
-/// What a process has seen of another's lock.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Seen {
-    /// The record's stamp.
-    pub(super) stamp: u8,
-    pub(super) is_claim: bool,
-    /// The number of the owner's beat.
-    pub(super) beat: Option<u8>,
-}
-
-/// How long it has seen that.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub(super) struct Sight {
-    pub(super) seen: Seen,
-    pub(super) since: u8,
-}
-
-/// A commit, or a read, on its way to the store.
+/// A read on its way to the store.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Request {
     pub(super) from: u8,
     pub(super) nonce: u8,
     pub(super) sent: u8,
-    pub(super) what: What,
+    pub(super) aim: Aim,
+    /// What the clock is put forward to, from the revision that was seen.
+    pub(super) tick: Option<Clock>,
+}
+
+/// What a read is for.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Aim {
+    /// Acquire, or renew.
+    Ask,
+    /// Another lock.
+    Look,
+    /// Release, or give up.
+    Release,
 }
 
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
-    /// Grant, or queue. The lock of another is taken over if it still is as seen.
-    Ask(Option<Seen>),
-    /// Release, or give up.
-    Release,
-    Beat,
-    Read,
+pub(super) enum Effect {
+    /// The process that asked has the lock, or has it for longer.
+    Granted,
+    /// The waiter has the lock, by its ticket.
+    Claimed(Ticket),
 }
 
 /// On its way to a process.
@@ -115,7 +108,7 @@ pub(super) enum What {
 pub(super) struct Answer {
     pub(super) to: u8,
     pub(super) nonce: u8,
-    /// When the request was sent.
+    /// When the read was sent, or that which made the ticket.
     pub(super) sent: u8,
     pub(super) what: Told,
 }
@@ -123,26 +116,27 @@ pub(super) struct Answer {
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Told {
     Granted,
-    /// The release of another granted it.
-    Claim,
-    /// The beat was committed, and afterwards the lock was read as the process's own.
-    Kept,
-    Seen(Seen),
+    Claimed,
+    Read {
+        aim: Aim,
+        clock: Clock,
+        /// It put the clock forward.
+        put: bool,
+        document: Document,
+    },
 }
 
 /// What a clean configuration must come across, or it checked nothing.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub enum Event {
-    /// A lock was taken over from a process that had not beaten for a lease.
+    /// A lock was granted whose former record had ended.
     TakenOver,
-    /// … after the store had removed the beat.
-    TakenOverUnbeaten,
-    /// A beat made a lease longer.
+    /// A renewal made a lease longer.
     Extended,
-    /// A waiter got the lock by the release of another.
+    /// A waiter got the lock by its ticket.
     Claimed,
-    /// A take-over was too late: the holder had beaten.
-    TakeOverRefused,
+    /// A tick was refused: another process had put the clock forward.
+    TickRefused,
 }
 
 impl World {
@@ -152,10 +146,6 @@ impl World {
 
     pub(super) fn process_mut(&mut self, process: u8) -> &mut Process {
         &mut self.processes[usize::from(process)]
-    }
-
-    pub(super) fn beat(&self, process: u8) -> Option<u8> {
-        self.beats[usize::from(process)].map(|beat| beat.number)
     }
 
     /// Whether `process` believes that it holds the lock.

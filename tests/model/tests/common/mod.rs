@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p ringfence-model -- all` goes to the end of what they begin.
 
-use ringfence_model::{Checkable, Control, Named, Ruled, check};
+use ringfence_model::{Checkable, Control, Named, Ruled, Verdict, check};
 
 /// A test that each of the clean configurations holds, and one that none is left out.
 macro_rules! hold {
@@ -47,7 +47,8 @@ pub(crate) fn assert_holds<Configuration, Rule>(
     name: &str,
     config: Option<Configuration>,
     cap: usize,
-) where
+) -> Verdict
+where
     Rule: Named,
     Ruled<Configuration, Rule>: Checkable,
 {
@@ -55,6 +56,7 @@ pub(crate) fn assert_holds<Configuration, Rule>(
     let verdict = check(Ruled::with_every_rule(config), cap);
     println!("{name}: {verdict}");
     assert!(verdict.holds(), "{verdict:#?}");
+    verdict
 }
 
 /// The control's property is violated without the rule, and holds with it over as many states.
