@@ -25,7 +25,14 @@ impl WitnessedModel {
                 let sight = self.sight(its.sight, asked, clock);
                 its.sight = Some(sight);
                 let from = clock.shows + self.slack(&sight, asked, clock);
-                decide(world, answer, aim, clock, document, from + self.config.lease);
+                decide(
+                    world,
+                    answer,
+                    aim,
+                    clock,
+                    document,
+                    from + self.config.lease,
+                );
             }
             Told::Granted | Told::Claimed => self.believe(world, answer),
         }
