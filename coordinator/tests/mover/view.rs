@@ -94,6 +94,21 @@ impl Process {
         self.store.cut.send_replace(cut);
     }
 
+    /// Asks again and again for `key`, for 10 s, and gives it back. Returns how often it got it, never while `guard` of
+    /// another process is held.
+    pub(super) async fn asks_beside(&self, key: &str, guard: &Guard) -> u32 {
+        let mut granted = 0;
+        for _ in 0..100 {
+            sleep(SECOND / 10).await;
+            if let Ok(other) = self.ask(key, None).await {
+                granted += 1;
+                assert!(!guard.is_held(), "two holders");
+                other.release().await;
+            }
+        }
+        granted
+    }
+
     pub(super) async fn ask(
         &self,
         key: &str,
@@ -414,18 +429,6 @@ async fn clients_with_the_old_and_the_new_record_never_hold_the_same_lock() {
     // The mover cannot reach it either; connected clients stay connected.
     stage.faults(2).unreachable(true);
     stage.decommission(2);
-    let asks = async {
-        let mut granted = 0;
-        for _ in 0..100 {
-            sleep(SECOND / 10).await;
-            if let Ok(other) = two.ask(&key, None).await {
-                granted += 1;
-                assert!(!guard.is_held(), "two holders");
-                other.release().await;
-            }
-        }
-        granted
-    };
-    let (_, granted) = tokio::join!(stage.resize(), asks);
+    let (_, granted) = tokio::join!(stage.resize(), two.asks_beside(&key, &guard));
     assert!(granted > 0, "it was to be had there");
 }

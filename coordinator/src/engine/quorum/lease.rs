@@ -63,20 +63,8 @@ impl Deref for ReplicatedLease {
 }
 
 impl ReplicatedLease {
+    /// `nonce` gives the nonce of the lock, and then that of each rank.
     pub(super) fn begin(
-        ring: &Arc<Ring>,
-        declaration: Declaration,
-        key: &LockKey,
-        terms: Terms,
-        tokens: u32,
-        queues: bool,
-    ) -> Result<Arc<Self>, AcquireError> {
-        let nonce = || ring.requests.next_nonce();
-        Self::named(ring, declaration, key, terms, tokens, queues, nonce)
-    }
-
-    /// The same. `nonce` gives the nonce of the lock, and then that of each rank.
-    pub(super) fn named(
         ring: &Arc<Ring>,
         declaration: Declaration,
         key: &LockKey,

@@ -66,8 +66,12 @@ impl Authority for Shards {
                 namespace: Namespace::new(key.namespace())?,
                 replicas,
             }),
-            _ => ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues)
-                .map(|lease| lease as Arc<dyn Lease>),
+            _ => {
+                let nonce = || ring.requests.next_nonce();
+                let lease =
+                    ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues, nonce)?;
+                Ok(lease)
+            }
         }
     }
 

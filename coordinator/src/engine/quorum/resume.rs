@@ -32,7 +32,7 @@ impl ReplicatedLease {
     ) -> Result<Arc<Self>, AcquireError> {
         let mut nonces = [of.nonce].into_iter().chain(of.replicas.iter().copied());
         let nonce = || nonces.next().expect("one per replica");
-        let lease = Self::named(ring, declaration, &of.key, terms, of.tokens, false, nonce)?;
+        let lease = Self::begin(ring, declaration, &of.key, terms, of.tokens, false, nonce)?;
         lease.state.set_tokens_granted(of.tokens);
         // It asks for nothing: no answer of a rank makes it held but those of `take_up`.
         lease.ranks.lock().is_decided = true;
