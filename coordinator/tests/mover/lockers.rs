@@ -66,6 +66,7 @@ impl Book {
 
 /// Processes at work.
 pub(crate) struct Lockers {
+    namespace: Namespace,
     held: Vec<Guard>,
     tasks: JoinSet<u64>,
     stop: Arc<AtomicBool>,
@@ -76,15 +77,19 @@ pub(crate) struct Lockers {
 impl Lockers {
     /// Starts processes: each key of some is held by one throughout, others are taken in turn.
     pub(crate) async fn start(ring: &Ring) -> Self {
+        Self::start_in(ring, Namespace::default()).await
+    }
+
+    /// The same, with keys of `namespace`.
+    pub(crate) async fn start_in(ring: &Ring, namespace: Namespace) -> Self {
         let mut engines = Vec::new();
         for process in 1..=PROCESSES {
             engines.push(engine(ring, process).await);
         }
         let book = Arc::new(Book::default());
         let mut held = Vec::new();
-        for nth in 0..HELD {
-            let key = format!("held/{nth}");
-            let guard = acquire(&engines[nth % engines.len()], &key).await;
+        for (nth, key) in Self::held_keys().enumerate() {
+            let guard = acquire_in(&engines[nth % engines.len()], &namespace, &key).await;
             book.enter(&key, 0, guard.token());
             held.push(guard);
         }
@@ -93,6 +98,7 @@ impl Lockers {
         for (process, engine) in (1..).zip(&engines) {
             for nth in 0..WANTED {
                 let worker = Worker {
+                    namespace: namespace.clone(),
                     key: format!("wanted/{nth}"),
                     process,
                     engine: engine.clone(),
@@ -105,6 +111,7 @@ impl Lockers {
             }
         }
         Self {
+            namespace,
             held,
             tasks,
             stop,
@@ -113,11 +120,21 @@ impl Lockers {
         }
     }
 
-    /// Stops. No lock was lost, no key had two holders, and every waiter got its lock.
-    pub(crate) async fn stop(mut self) {
+    /// The keys that are held throughout.
+    pub(crate) fn held_keys() -> impl Iterator<Item = String> {
+        (0..HELD).map(|nth| format!("held/{nth}"))
+    }
+
+    /// No lock is lost that is held throughout.
+    pub(crate) fn are_held(&self) {
         for guard in &self.held {
             assert!(guard.is_held(), "a lock was lost");
         }
+    }
+
+    /// Stops. No lock was lost, no key had two holders, and every waiter got its lock.
+    pub(crate) async fn stop(mut self) {
+        self.are_held();
         self.stop.store(true, Relaxed);
         while let Some(turns) = timeout(FOR_EVER, self.tasks.join_next())
             .await
@@ -130,10 +147,10 @@ impl Lockers {
             guard.release().await;
         }
         // Nothing is left over: every carried lock can be acquired at once, at its present shard.
-        for nth in 0..HELD {
-            let key = format!("held/{nth}");
+        for (nth, key) in Self::held_keys().enumerate() {
             let engine = &self.engines[(nth + 1) % self.engines.len()];
-            let guard = timeout(Duration::from_secs(60), acquire(engine, &key)).await;
+            let acquire = acquire_in(engine, &self.namespace, &key);
+            let guard = timeout(Duration::from_secs(60), acquire).await;
             self.book.leave(&key);
             self.book.enter(&key, 1, guard.expect("it is free").token());
         }
@@ -142,6 +159,7 @@ impl Lockers {
 
 /// Takes one key, again and again.
 struct Worker {
+    namespace: Namespace,
     key: String,
     process: u128,
     engine: Engine,
@@ -156,7 +174,7 @@ impl Worker {
     async fn run(self) -> u64 {
         let mut turns = 0;
         while !self.stop.load(Relaxed) || turns == 0 {
-            let guard = acquire(&self.engine, &self.key).await;
+            let guard = acquire_in(&self.engine, &self.namespace, &self.key).await;
             self.book.enter(&self.key, self.process, guard.token());
             sleep(Duration::from_millis(self.random.below(self.hold_ms))).await;
             assert!(guard.is_held(), "{} was lost", self.key);
@@ -189,9 +207,13 @@ pub(crate) async fn engine(ring: &Ring, process: u128) -> Engine {
 
 /// The lock called `key`, however long it takes.
 pub(crate) async fn acquire(engine: &Engine, key: &str) -> Guard {
-    let namespace = Namespace::default();
+    acquire_in(engine, &Namespace::default(), key).await
+}
+
+/// The same of `namespace`.
+async fn acquire_in(engine: &Engine, namespace: &Namespace, key: &str) -> Guard {
     let ask = Acquire {
-        namespace: &namespace,
+        namespace,
         key: key.as_bytes(),
         lease: None,
         hold_for: None,

@@ -7,11 +7,12 @@ use ringfence_coordinator::{
     mover::{NamespaceError, Observer},
     name::{Label, LockKey, Namespace},
     shard::{LockLane, LockMode, Op, Reply, Request, Shard},
-    topology::shard_id,
+    topology::{Namespaces, shard_id},
 };
 use ringfence_ring::{Replicas, Slot, SlotCount};
+use tokio::time::sleep;
 
-use super::{lockers::Lockers, stage::Stage};
+use super::{lockers::Lockers, replicated::records, stage::Stage};
 
 pub(super) fn ledger() -> Namespace {
     Namespace::new("ledger").unwrap()
@@ -119,5 +120,32 @@ async fn the_ranks_of_a_dead_shard_are_opened_elsewhere() {
     stage.resize().await;
     tokio::time::sleep(2 * stage.record().constants.grace()).await;
     each_slot_grants_at_its_owner_alone(&stage).await;
+    lockers.stop().await;
+}
+
+/// The shard that fails has a replica of some of these locks, for longer than a lease before it is removed: the two
+/// others keep them.
+#[tokio::test(start_paused = true)]
+async fn locks_with_replicas_are_held_while_shards_join_leave_and_are_removed_by_force() {
+    let mut namespaces = Namespaces::default();
+    namespaces.declare(ledger(), Replicas::Three).unwrap();
+    let stage = Stage::with_namespaces(4, namespaces).await;
+    let lockers = Lockers::start_in(&stage.ring(), ledger()).await;
+    stage.add(4, 1).await;
+    assert!(stage.resize().await.slots_moved > 0);
+    stage.remove(0);
+    assert!(stage.resize().await.slots_moved > 0);
+    let lease = stage.record().constants.max_lease();
+    stage.kill(1);
+    sleep(lease + lease / 3).await;
+    lockers.are_held();
+    stage.decommission(1);
+    stage.resize().await;
+    sleep(2 * lease).await;
+    let mut all = Vec::new();
+    for key in Lockers::held_keys() {
+        all.push(records(&stage, &key).await);
+    }
+    assert!(all.iter().all(|records| *records == 3), "{all:?}");
     lockers.stop().await;
 }
