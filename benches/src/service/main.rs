@@ -20,8 +20,13 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use ringfence_benches::{Failure, Machine, Timing};
 use ringfence_coordinator::spawn::RedisServer;
+
+/// As in the `ringfence` command.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Locks over the service, beside empty calls, the library and etcd's lock service.
 #[derive(Debug, Parser)]
