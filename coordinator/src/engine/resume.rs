@@ -12,15 +12,9 @@ use super::{
     AcquireError, CoordinatorError, DetachedLease, Engine, Inner, LeaseRef, ReleaseAnswer,
     local::{LeaseState, Terms, events},
     quorum::ReplicatedLease,
-    ring::{Declaration, Ring, Routing, ShardLease, renewer::LeaseRenewer},
+    ring::{Declaration, Ring, ShardLease},
 };
-use crate::{
-    backoff::Backoff,
-    clock::Instant,
-    driver::Answered,
-    ids::Token,
-    shard::{Op, Reply, ShardError},
-};
+use crate::backoff::Backoff;
 
 /// First and longest pause before the shard is asked again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
@@ -75,7 +69,7 @@ impl Engine {
     pub async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, AcquireError> {
         self.has_shards()?;
         Ok(match self.found(lease)? {
-            Found::Single(shard_lease) => send_release(&self.0.routing, shard_lease).await,
+            Found::Single(shard_lease) => shard_lease.release_of_another(&self.0.routing).await,
             Found::Replicated(replicated) => replicated.release_at_all().await,
             Found::Nowhere => ReleaseAnswer::Lost,
         })
@@ -98,7 +92,7 @@ impl Engine {
             Found::Single(shard_lease) => {
                 let taken = detached(shard_lease.clone());
                 let at = shard_lease.renewer().clone();
-                let confirmed = confirmed(&self.0.routing, &shard_lease, lease.token, &at);
+                let confirmed = shard_lease.confirmed(&self.0.routing, lease.token, &at);
                 let Some(sent) = confirmed.await? else {
                     return Ok(None);
                 };
@@ -173,78 +167,4 @@ enum Found {
     Single(Arc<ShardLease>),
     Replicated(Arc<ReplicatedLease>),
     Nowhere,
-}
-
-/// Has the shard of `at` extend the record of `lease`. Returns the time when the request left; None: it has no such record.
-pub(super) async fn confirmed(
-    routing: &Routing,
-    lease: &ShardLease,
-    token: Token,
-    at: &LeaseRenewer,
-) -> Result<Option<Instant>, AcquireError> {
-    let shard = || at.driver.id().to_string();
-    let forced = routing.is_to_be_forced(&lease.key);
-    let Answered { reply, sent } = confirm(lease, token, at).await?;
-    match reply {
-        Reply::Renewed { .. } => Ok(Some(sent)),
-        Reply::Lost if !forced => Ok(None),
-        Reply::Grace { retry_after } => Err(AcquireError::Grace {
-            shard: shard(),
-            new: routing.topology().is_new(at.driver.id()),
-            retry_after,
-        }),
-        Reply::Moving { .. } => Err(AcquireError::Moving { shard: shard() }),
-        Reply::Lost | Reply::Moved { .. } => {
-            routing.refresh();
-            Err(AcquireError::Moved)
-        }
-        reply => {
-            let (what, reason) = ("confirm", format!("unexpected answer {reply:?}"));
-            Err(ShardError::Refused { what, reason }.into())
-        }
-    }
-}
-
-/// Releases `lease`, which another engine was granted, wherever it may be. The future waits for the answer.
-pub(super) fn send_release(
-    routing: &Routing,
-    lease: Arc<ShardLease>,
-) -> impl Future<Output = ReleaseAnswer> + Send + use<> {
-    let route = routing.route(&lease.key);
-    {
-        let mut in_flight = lease.in_flight.lock();
-        for renewer in route.renewers() {
-            in_flight.at(&route.renewer, &renewer).comes();
-        }
-    }
-    lease.end_here();
-    let answer = lease.send_release(false, true);
-    async move {
-        match answer.await {
-            // It may have been at the other shard, which is asked in the background.
-            ReleaseAnswer::Lost if route.migration.is_some() => ReleaseAnswer::Unknown,
-            answer => answer,
-        }
-    }
-}
-
-/// Extends the record, if the shard has it.
-async fn confirm(
-    lease: &ShardLease,
-    token: Token,
-    at: &LeaseRenewer,
-) -> Result<Answered, AcquireError> {
-    let confirm = Op::Confirm {
-        nonce: lease.nonce,
-        label: lease.terms.label.clone(),
-        token,
-        tokens: lease.tokens,
-        lease: lease.lease_to_ask(),
-        install: false,
-    };
-    let request = at.request(&lease.key, confirm);
-    match at.driver.submit(request).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(AcquireError::Closed),
-    }
 }

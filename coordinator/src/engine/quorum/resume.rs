@@ -10,7 +10,6 @@ use super::{
     super::{
         AcquireError, LeaseRef, ReleaseAnswer,
         local::{Terms, events},
-        resume::{confirmed, send_release},
         ring::{Declaration, Ring, ShardLease},
     },
     handle::released,
@@ -93,7 +92,7 @@ impl ReplicatedLease {
     ) -> Result<bool, AcquireError> {
         let routing = &self.ring.routing;
         let at = lease.renewer().clone();
-        let Some(sent) = confirmed(routing, lease, token, &at).await? else {
+        let Some(sent) = lease.confirmed(routing, token, &at).await? else {
             return Ok(false);
         };
         let now = self.now();
@@ -130,7 +129,7 @@ impl ReplicatedLease {
         let leases = self.ranks.lock().leases().into_iter().enumerate().rev();
         let releases: FuturesUnordered<_> = leases
             .map(|(index, lease)| {
-                let released = send_release(&self.ring.routing, lease);
+                let released = lease.release_of_another(&self.ring.routing);
                 released.map(move |answer| (index == 0, answer))
             })
             .collect();

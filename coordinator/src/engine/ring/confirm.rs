@@ -27,14 +27,7 @@ impl Requests {
         then: impl FnOnce(Option<Instant>) + Send + 'static,
     ) -> bool {
         let at = lease.renewer().clone();
-        let op = Op::Confirm {
-            nonce: lease.nonce,
-            label: lease.terms.label.clone(),
-            token,
-            tokens: lease.tokens,
-            lease: lease.lease_to_ask(),
-            install,
-        };
+        let op = request(lease, token, install);
         let refused = {
             let mut in_flight = lease.in_flight.lock();
             // Under the lock that a release takes after it has ended the lease, as for a renewal.
@@ -50,6 +43,18 @@ impl Requests {
             respond.respond(Err(error));
         }
         true
+    }
+}
+
+/// A confirmation of `token`, which may `install` the grant.
+pub(super) fn request(lease: &ShardLease, token: Token, install: bool) -> Op {
+    Op::Confirm {
+        nonce: lease.nonce,
+        label: lease.terms.label.clone(),
+        token,
+        tokens: lease.tokens,
+        lease: lease.lease_to_ask(),
+        install,
     }
 }
 

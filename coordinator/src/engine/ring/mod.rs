@@ -23,6 +23,7 @@
 //! | `renewer.rs` | renewals, one task per shard |
 //! | `moving.rs` | a holder moves with its slot |
 //! | `confirm.rs` | the replicas of a lock agree on its token |
+//! | `resume.rs` | a lease that another engine was granted: confirmed, or released |
 //! | `wheel.rs` | the times at which to tend each lease |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
@@ -42,6 +43,7 @@ mod releases;
 pub(crate) mod renewer;
 mod request;
 mod requests;
+mod resume;
 pub(crate) mod routing;
 mod search;
 mod shard_lease;
