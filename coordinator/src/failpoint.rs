@@ -33,6 +33,10 @@ pub enum Rule {
     RoomLeft = 1 << 10,
     /// No request for shares is granted before a waiter, though it fits.
     NoBarging = 1 << 11,
+    /// A shard confirms and installs tokens only in an open slot.
+    ConfirmWhereOpen = 1 << 12,
+    /// In a recovery period, a shard neither confirms nor installs tokens.
+    ConfirmAfterGrace = 1 << 13,
     /// A mover lists the held keys of slots only once the slots are sealed.
     ListAfterSeal = 1 << 16,
     /// A mover opens a slot at its next shard only once it is empty at the former shard.
@@ -41,6 +45,8 @@ pub enum Rule {
     FinishAtVersion = 1 << 18,
     /// A lock with replicas is held once a majority has its token: the others confirm it first.
     Confirm = 1 << 19,
+    /// Slots of a dead shard are opened at an epoch that is allotted only once no process may use a view from before.
+    EpochAfterViews = 1 << 20,
 }
 
 /// Whether `rule` is switched off.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ShardName, Topology, TopologyError, slots};
 use crate::{
+    failpoint::{Rule, is_off},
     ids::{Epoch, MapVersion, Token},
     shard::{ForceOpen, Grace, Mode, Step},
 };
@@ -50,7 +51,10 @@ impl Topology {
         (next.version, next.last_epoch) = (self.version + 1, self.next_epoch(unix)?);
         for opening in &mut next.openings {
             if opening.epoch == declared && opening.opens.is_none() {
-                opening.opens = Some(next.last_epoch);
+                opening.opens = Some(match is_off(Rule::EpochAfterViews) {
+                    true => declared,
+                    false => next.last_epoch,
+                });
             }
         }
         Ok((next.openings != self.openings).then_some(next))

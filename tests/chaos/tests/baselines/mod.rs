@@ -4,6 +4,7 @@
 mod accounts;
 mod majority;
 mod plain;
+mod replicas;
 mod resizing;
 mod ring;
 mod schedules;
@@ -19,10 +20,10 @@ use ringfence_chaos::{
     history::History,
 };
 use ringfence_coordinator::failpoint::{self, switch_off};
-use tokio::sync::Mutex;
+use tokio::sync::RwLock;
 
-/// Rules are switched off in the whole process: one schedule at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+/// Rules are switched off in the whole process: a schedule that lacks one is alone.
+static RULES: RwLock<()> = RwLock::const_new(());
 
 fn broken(history: &History) -> BTreeSet<Rule> {
     let violations = check(history, &Counts::default());
@@ -32,17 +33,22 @@ fn broken(history: &History) -> BTreeSet<Rule> {
     violations.iter().map(|violation| violation.rule).collect()
 }
 
+/// The outcome of a schedule while `rule` is switched off.
+async fn without<T>(rule: failpoint::Rule, schedule: impl AsyncFn() -> T) -> T {
+    let _alone = RULES.write().await;
+    let _off = switch_off(rule);
+    schedule().await
+}
+
 /// Without `rule` the schedule breaks `breaks`, with it nothing.
 async fn is_needed<F: Future<Output = History>>(
     rule: failpoint::Rule,
     breaks: Rule,
     schedule: impl Fn() -> F,
 ) {
-    let _alone = ONE_AT_A_TIME.lock().await;
-    let off = switch_off(rule);
-    let without = broken(&schedule().await);
-    drop(off);
+    let without = without(rule, async || broken(&schedule().await)).await;
     assert!(without.contains(&breaks), "{rule:?} off: {without:?}");
+    let _all = RULES.read().await;
     let with = broken(&schedule().await);
     assert!(with.is_empty(), "{rule:?} on: {with:?}");
 }
@@ -52,22 +58,20 @@ async fn keeps_money<F: Future<Output = Vec<Violation>>>(
     rule: failpoint::Rule,
     schedule: impl Fn() -> F,
 ) {
-    let _alone = ONE_AT_A_TIME.lock().await;
-    let off = switch_off(rule);
-    let without = schedule().await;
-    drop(off);
+    let without = without(rule, async || schedule().await).await;
     let conservation = counters::Rule::Conservation;
     let broken = without
         .iter()
         .any(|violation| violation.rule == conservation);
     assert!(broken, "{rule:?} off: {without:?}");
+    let _all = RULES.read().await;
     let with = schedule().await;
     assert!(with.is_empty(), "{rule:?} on: {with:?}");
 }
 
 #[tokio::test]
 async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
-    let _alone = ONE_AT_A_TIME.lock().await;
+    let _all = RULES.read().await;
     let rules = broken(&plain::restarted_empty().await);
     assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
     let rules = broken(&schedules::restarted_empty().await);
@@ -76,7 +80,7 @@ async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
 
 #[tokio::test]
 async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
-    let _alone = ONE_AT_A_TIME.lock().await;
+    let _all = RULES.read().await;
     let rules = broken(&plain::resized_while_held().await);
     assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
     let rules = broken(&resizing::held_while_it_moves().await);
@@ -85,7 +89,7 @@ async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
 
 #[tokio::test]
 async fn redlock_without_a_delay_after_a_restart_has_two_holders() {
-    let _alone = ONE_AT_A_TIME.lock().await;
+    let _all = RULES.read().await;
     let rules = broken(&majority::redlock_restarted_empty().await);
     assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
     let rules = broken(&majority::restarted_empty().await);
@@ -94,7 +98,7 @@ async fn redlock_without_a_delay_after_a_restart_has_two_holders() {
 
 #[tokio::test]
 async fn a_waiter_that_only_waits_for_a_message_is_overtaken() {
-    let _alone = ONE_AT_A_TIME.lock().await;
+    let _all = RULES.read().await;
     let rules = broken(&subscribing::newcomer_behind_a_waiter().await);
     assert_eq!(rules, BTreeSet::from([Rule::Queue]));
     let history = schedules::newcomer_behind_a_waiter().await;
@@ -123,6 +127,29 @@ async fn without_grace_a_restarted_replica_makes_two_holders() {
 async fn a_majority_without_confirm_grants_tokens_that_fall() {
     let (rule, breaks) = (failpoint::Rule::Confirm, Rule::Order);
     is_needed(rule, breaks, majority::granted_by_another_majority).await;
+}
+
+#[tokio::test]
+async fn a_token_confirmed_at_a_sealed_replica_is_above_that_of_the_next_holder() {
+    let rule = failpoint::Rule::ConfirmWhereOpen;
+    is_needed(rule, Rule::Order, replicas::confirmed_after_the_seal).await;
+}
+
+#[tokio::test]
+async fn a_record_installed_in_a_recovery_period_makes_two_holders() {
+    let rule = failpoint::Rule::ConfirmAfterGrace;
+    is_needed(
+        rule,
+        Rule::Exclusion,
+        replicas::installed_in_a_recovery_period,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_replica_opened_by_force_at_the_epoch_of_the_removal_grants_tokens_that_fall() {
+    let rule = failpoint::Rule::EpochAfterViews;
+    is_needed(rule, Rule::Order, replicas::confirmed_at_a_dead_shard).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Two shards, a key that goes from one to the other, and the steps of its move, one by one.
+//! Shards, a slot of a key that goes from one to another, and the steps of its move, one by one.
 
 use std::{
     sync::{Arc, mpsc},
@@ -7,18 +7,22 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use ringfence_chaos::mover::{join, mover};
-use ringfence_client::{BootClock, Clock as _, LockKey, Namespace, Weight};
+use ringfence_chaos::{
+    ledger,
+    mover::{join, mover},
+};
+use ringfence_client::{BootClock, Clock as _, LockKey, Replicas, ShardId, Weight};
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     mover::{Observer, Pace, Phase},
     name::KeyPrefix,
-    shard::{MigrationLink, Mode, Step},
+    shard::{List, Mode, Shard, Step},
     topology::{
         Change, Dial as _, Migration, Round, Swap, Topology, TopologyStore as _,
         redis::RedisTopology, shard_id,
     },
 };
+use ringfence_ring::Slot;
 use tokio::sync::oneshot;
 
 use super::stage::Stage;
@@ -32,29 +36,77 @@ const AT_ONCE: Pace = Pace {
     pause: Duration::ZERO,
 };
 
-/// A ring of two shards.
+/// A ring of two shards or more.
 pub(crate) struct Ring {
     pub(crate) store: Arc<RedisTopology>,
-    /// It goes from the first shard to the second when that gets [more weight](Self::to_the_second), and
-    /// back when it has [less again](Self::to_the_first).
     pub(crate) key: String,
+    /// The slot of the key, or of one of its replicas.
+    slot: Slot,
 }
 
 impl Ring {
-    /// The ring of `stage`, with its topology founded.
+    /// The ring of `stage`, with its topology founded. Its key goes from the first shard to the second when that gets
+    /// [more weight](Self::to_the_second), and back when it has [less again](Self::to_the_first).
     pub(crate) async fn of(stage: &Stage) -> Self {
+        let goes = |record: &Topology, slots: &[Slot]| {
+            let there = planned(&record.begin(weigh(2), BootClock.unix()).unwrap());
+            let back = arrived(&there).begin(weigh(1), BootClock.unix());
+            let back = planned(&back.unwrap());
+            let goes = |slot: &Slot| {
+                there.migration_of(*slot).is_some() && back.migration_of(*slot).is_some()
+            };
+            slots.iter().copied().find(goes)
+        };
+        Self::with(stage, "key", goes).await
+    }
+
+    /// The same, with a key of which one replica goes to the second shard when that gets more weight.
+    pub(crate) async fn of_replicas(stage: &Stage) -> Self {
+        let goes = |record: &Topology, slots: &[Slot]| {
+            let there = planned(&record.begin(weigh(2), BootClock.unix()).unwrap());
+            let goes = |slot: &Slot| there.migration_of(*slot).is_some();
+            slots.iter().copied().find(goes)
+        };
+        Self::with(stage, ledger::NAMESPACE, goes).await
+    }
+
+    /// The same, with the first replica of a key, which the first shard has.
+    pub(crate) async fn of_first_replica(stage: &Stage) -> Self {
+        let first = |record: &Topology, slots: &[Slot]| {
+            let slot = slots[0];
+            (*record.table.owner(slot) == shard_id(0)).then_some(slot)
+        };
+        Self::with(stage, ledger::NAMESPACE, first).await
+    }
+
+    /// `which` of the slots of some key of `place` it is about.
+    async fn with(
+        stage: &Stage,
+        place: &str,
+        which: impl Fn(&Topology, &[Slot]) -> Option<Slot>,
+    ) -> Self {
         let store = join(&stage.urls(), &KeyPrefix::default()).await.unwrap();
         let record = store.load().await.unwrap();
-        let there = planned(&record.begin(weigh(2), BootClock.unix()).unwrap());
-        let back = arrived(&there).begin(weigh(1), BootClock.unix());
-        let back = planned(&back.unwrap());
-        let goes = |key: &String| {
-            let slot = lock_key(key, &record).slot();
-            there.migration_of(slot).is_some() && back.migration_of(slot).is_some()
+        let of_key = |key: String| {
+            let slot = which(&record, &slots(&key, &record))?;
+            Some((key, slot))
         };
-        let mut keys = (0..10_000).map(|number| format!("key/{number}"));
-        let key = keys.find(goes).expect("some go back");
-        Self { store, key }
+        let mut keys = (0..10_000).map(|number| format!("{place}/{number}"));
+        let (key, slot) = keys.find_map(of_key).expect("some do");
+        Self { store, key, slot }
+    }
+
+    /// The place of the shard that has the slot.
+    pub(crate) async fn place(&self) -> usize {
+        place(self.store.load().await.unwrap().table.owner(self.slot))
+    }
+
+    /// The places of the shards of the key's other two replicas.
+    pub(crate) async fn others(&self) -> [usize; 2] {
+        let record = self.store.load().await.unwrap();
+        let mut all = slots(&self.key, &record);
+        all.retain(|slot| *slot != self.slot);
+        [all[0], all[1]].map(|slot| place(record.table.owner(slot)))
     }
 
     /// Begins a resize.
@@ -80,30 +132,54 @@ impl Ring {
             .await;
     }
 
-    /// The key's move.
+    /// The shard in `place` is declared dead.
+    pub(crate) async fn remove_by_force(&self, place: usize) {
+        let id = shard_id(place);
+        self.change(|record| record.decommission(&id, BootClock.unix()).unwrap())
+            .await;
+    }
+
+    /// The shard in `place` makes tokens of a fresh epoch from now on.
+    pub(crate) async fn raise(&self, place: usize) {
+        self.change(|record| {
+            let mut next = record.clone();
+            (next.version, next.last_epoch.0) = (next.version + 1, next.last_epoch.0 + 1);
+            next
+        })
+        .await;
+        let record = self.store.load().await.unwrap();
+        let mut link = self.shard(place).await.connect_control().await.unwrap();
+        let raise = link.raise(record.incarnation, record.last_epoch);
+        raise.await.unwrap();
+    }
+
+    /// The slot's move.
     pub(crate) async fn migration(&self) -> Migration {
         let record = self.store.load().await.unwrap();
-        let slot = lock_key(&self.key, &record).slot();
-        record.migration_of(slot).unwrap().clone()
+        record.migration_of(self.slot).unwrap().clone()
     }
 
     /// The former shard grants no more.
     pub(crate) async fn seal(&self) -> Token {
         let Migration { epoch, from, .. } = self.migration().await;
-        let place = usize::from(from.0 == shard_id(1));
-        self.step(place, epoch, Mode::Sealed, Token::default())
+        self.step(place(&from.0), epoch, Mode::Sealed, Token::default())
             .await
     }
 
     /// The next shard takes the slot in.
     pub(crate) async fn import(&self, last: Token) {
         let Migration { epoch, to, .. } = self.migration().await;
-        let place = usize::from(to.0 == shard_id(1));
         let above = last.max(Token::new(epoch, 0));
-        self.step(place, epoch, Mode::Import, above).await;
+        self.step(place(&to.0), epoch, Mode::Import, above).await;
     }
 
-    /// The shard in `place` is asked for a change of the key's slot. Answers its last token.
+    /// The next shard grants as any.
+    pub(crate) async fn open(&self, last: Token) {
+        let Migration { epoch, to, .. } = self.migration().await;
+        self.step(place(&to.0), epoch, Mode::Open, last).await;
+    }
+
+    /// The shard in `place` is asked for a change of the slot. Answers its last token.
     pub(crate) async fn step(&self, place: usize, epoch: Epoch, mode: Mode, above: Token) -> Token {
         let record = self.store.load().await.unwrap();
         let step = Step {
@@ -112,19 +188,33 @@ impl Ring {
             map: MapVersion::UNKNOWN,
             epoch,
             mode,
-            slots: vec![lock_key(&self.key, &record).slot()],
+            slots: vec![self.slot],
             above,
         };
-        let mut link = self.link(place).await;
+        let shard = self.shard(place).await;
+        let mut link = shard.connect_migration(None).await.unwrap();
         link.step(&step).await.unwrap().last_token
     }
 
     /// Whether the shard in `place` has a record of the key.
     pub(crate) async fn has_it(&self, place: usize) -> bool {
-        let record = self.store.load().await.unwrap();
-        let key = lock_key(&self.key, &record);
-        let found = self.link(place).await.inspect(&key).await;
-        found.unwrap().holder.is_some()
+        // It may have to be armed yet.
+        let Ok(mut link) = self.shard(place).await.connect_control().await else {
+            return false;
+        };
+        let Ok(listed) = link.list(&List::default()).await else {
+            return false;
+        };
+        assert!(listed.next.is_none(), "no more than fit on a page");
+        let mut locks = listed.locks.iter();
+        locks.any(|lock| lock.key.key() == self.key.as_bytes())
+    }
+
+    /// A mover, on a thread of its own.
+    pub(crate) fn mover(&self) -> HeldUp {
+        let mover = self.held_up_at(Phase::Planned);
+        mover.go_on();
+        mover
     }
 
     /// A mover, on a thread of its own, that is held up in `phase`.
@@ -161,11 +251,10 @@ impl Ring {
         addresses.collect()
     }
 
-    async fn link(&self, place: usize) -> Box<dyn MigrationLink> {
+    async fn shard(&self, place: usize) -> Arc<dyn Shard> {
         let record = self.store.load().await.unwrap();
         let id = shard_id(place);
-        let shard = self.store.dial(&id, record.shard(&id).unwrap()).unwrap();
-        shard.connect_migration(None).await.unwrap()
+        self.store.dial(&id, record.shard(&id).unwrap()).unwrap()
     }
 
     async fn change(&self, change: impl FnOnce(&Topology) -> Topology) {
@@ -229,7 +318,21 @@ fn arrived(planned: &Topology) -> Topology {
     planned.turn(&round, BootClock.unix()).unwrap().unwrap()
 }
 
-fn lock_key(key: &str, record: &Topology) -> LockKey {
+/// The slots of `key`, one per replica.
+fn slots(key: &str, record: &Topology) -> Vec<Slot> {
     let slots = record.table.slots();
-    LockKey::new(&Namespace::default(), key.as_bytes(), slots).unwrap()
+    let first = LockKey::new(&ledger::namespace_of(key), key.as_bytes(), slots);
+    let replicas = match ledger::has(key) {
+        true => Replicas::Three,
+        false => Replicas::One,
+    };
+    let all = slots.replicas(first.expect("a valid name").slot(), replicas);
+    all.collect()
+}
+
+fn place(shard: &ShardId) -> usize {
+    let mut places = 0..;
+    places
+        .find(|place| shard_id(*place) == *shard)
+        .expect("one of ours")
 }

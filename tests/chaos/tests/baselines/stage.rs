@@ -14,9 +14,9 @@ use ringfence_chaos::{
     ledger,
     run::{Member, Step},
 };
-use ringfence_client::Client;
+use ringfence_client::{Client, Removal};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::Proxy;
+use ringfence_test_support::{Proxy, Whose};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tracing::{Subscriber, subscriber::DefaultGuard};
@@ -33,9 +33,13 @@ const SHARD: &str = "a";
 
 pub(crate) struct Stage {
     dir: TempDir,
-    home: RedisServer,
+    _home: RedisServer,
+    /// What is between the record of the topology and all processes.
+    pub(crate) home: Proxy,
     pub(crate) members: Vec<Member>,
     lease: Duration,
+    /// How long a view of the topology is believed, if shards may be removed without asking. Leases may last as long.
+    view: Option<Duration>,
     nemesis: Recorder,
     tap: Tap,
     heard: mpsc::UnboundedReceiver<String>,
@@ -52,6 +56,15 @@ impl Stage {
 
     /// So many shards, and locks taken for `lease`.
     pub(crate) async fn of(shards: u64, lease: Duration) -> Self {
+        Self::with(shards, lease, None).await
+    }
+
+    /// The same, where a shard may be removed once no process believes in a view of before, after `view`.
+    pub(crate) async fn leased(shards: u64, lease: Duration, view: Duration) -> Self {
+        Self::with(shards, lease, Some(view)).await
+    }
+
+    async fn with(shards: u64, lease: Duration, view: Option<Duration>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let recorder = |process| Recorder::create(dir.path(), "baseline", 0, process).unwrap();
         let (nemesis, engine) = (recorder(0), recorder(1));
@@ -64,10 +77,13 @@ impl Stage {
         for seed in 1..=shards {
             members.push(Member::start(seed).await);
         }
+        let home = RedisServer::spawn().await.unwrap();
         Self {
-            home: RedisServer::spawn().await.unwrap(),
+            home: Proxy::start(home.port()).await,
+            _home: home,
             members,
             lease,
+            view,
             nemesis,
             tap,
             heard,
@@ -80,7 +96,11 @@ impl Stage {
     /// Another client, as a process of its own in the history; connected in every way it will need.
     pub(crate) async fn holder(&self) -> Holder {
         let builder = Client::builder().redis(self.urls());
-        let mut builder = builder.topology_at(&self.home.url()).max_lease(self.lease);
+        let mut builder = builder.topology_at(&self.home.url());
+        builder = builder.max_lease(self.view.unwrap_or(self.lease));
+        if let Some(view) = self.view {
+            builder = builder.removal(Removal::Leased).view_lease(view);
+        }
         let has_replicas = self.members.len() >= ledger::REPLICAS as usize;
         if has_replicas {
             builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
@@ -96,8 +116,7 @@ impl Stage {
         };
         let place = if has_replicas { "ledger" } else { "default" };
         let key = format!("{place}/of its own/{}", self.processes.load(Relaxed));
-        let asked = holder.acquire(&key, None).await.unwrap();
-        holder.release(asked).await;
+        take(&holder, &key).await;
         holder
     }
 
@@ -164,6 +183,22 @@ impl Stage {
     pub(crate) fn history(self) -> History {
         History::read(self.dir.path()).unwrap()
     }
+}
+
+/// Takes a free lock and gives it back. Returns its nonce.
+async fn take(holder: &Holder, key: &str) -> String {
+    let asked = holder.acquire(key, None).await.unwrap();
+    let nonce = asked.of_grant.nonce.clone();
+    holder.release(asked).await;
+    nonce.expect("recorded with each grant")
+}
+
+/// The connections of a client, of one lane or of all (`""`).
+pub(crate) async fn connections(holder: &Holder) -> impl Fn(&str) -> Whose {
+    let nonce = take(holder, "ledger/its name").await;
+    let (client, _) = nonce.split_once(':').expect("client:sequence");
+    let client = client.to_owned();
+    move |lane| Whose::Named(format!("rf:{client}:{lane}"))
 }
 
 /// Passes on what engines say of leases.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::LazyLock};
 
-use super::{ADOPT, COUNTERS, LIBRARY, SHARE, SHARED, STEP, Script};
+use super::{ADOPT, CONFIRM, COUNTERS, LIBRARY, SHARE, SHARED, STEP, Script};
 use crate::failpoint::{Rule, is_off};
 
 /// A script with one part of it, or of the functions that it shares, replaced.
@@ -17,7 +17,7 @@ struct Without {
 
 macro_rules! without {
     ($($rule:ident: $script:ident as $name:literal, $part:expr => $by:expr;)+) => {
-        static ALL: [Without; 7] = [$(Without {
+        static ALL: [Without; 9] = [$(Without {
             rule: Rule::$rule,
             script: &$script,
             name: $name,
@@ -44,6 +44,14 @@ without! {
         "not (mode == 'I' or mode == 'O') then return 0 end"
         => "not (mode == 'I' or mode == 'O') then \
             return parse(redis.pcall('GET', key)) == nonce and 1 or 0 end";
+    // Confirms and installs in sealed slots, too.
+    ConfirmWhereOpen: CONFIRM as "confirm_anywhere",
+        "if mode ~= 'O' then return {8, epoch, -1} end"
+        => "";
+    // Confirms and installs in grace, too.
+    ConfirmAfterGrace: CONFIRM as "confirm_in_grace",
+        "if now < grace and mode ~= 'S' then return {4, grace - now} end"
+        => "";
     // Every share of a key in a slot that comes is taken to be free, once there was a proof.
     RoomLeft: SHARE as "share_without_left",
         "return import.begun and proven or nil"
