@@ -15,6 +15,7 @@
 //!   "Replicated namespaces".
 //! * [`shares`] is semaphores and read-write locks: docs/protocol.md, "Shares". One key, which is one slot, at two
 //!   shards.
+//! * [`sets`] is sets of locks, all or nothing: docs/protocol.md, "Sets of locks". Two or three keys, as many processes.
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
 //! * [`witnessed`] is leases at a store whose transactions see no clock, such as etcd: docs/protocol.md, "A clock of witnessed
@@ -26,6 +27,7 @@ pub mod queue;
 pub mod redlock;
 mod ruled;
 pub mod segments;
+pub mod sets;
 pub mod shares;
 pub mod slot;
 pub mod topology;

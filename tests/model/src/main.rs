@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence_model::{
-    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, shares,
-    slot, topology, witnessed,
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, sets,
+    shares, slot, topology, witnessed,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -86,6 +86,7 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         shares::control,
     );
+    let sets = runs("sets", sets::clean(), |config| config.name, sets::control);
     let witnessed = runs(
         "witnessed",
         witnessed::clean(),
@@ -94,7 +95,7 @@ fn all() -> impl Iterator<Item = Run> {
     );
     (queue.chain(slot).chain(topology).chain(first_use))
         .chain(segments.chain(redlock))
-        .chain(shares.chain(witnessed))
+        .chain(shares.chain(sets).chain(witnessed))
 }
 
 /// The runs of one model.

@@ -7,6 +7,7 @@ mod queue;
 mod record;
 mod redlock;
 mod segments;
+mod sets;
 mod shares;
 mod slot;
 mod witnessed;
