@@ -6,21 +6,92 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Every function in a Rust file below `folder`.
-fn functions(folder: &Path, found: &mut BTreeSet<String>) {
+/// The macros whose arguments name the tests that they make.
+const SUITES: [&str; 9] = [
+    "baselines",
+    "break_without",
+    "each_fires_its_rule",
+    "everywhere",
+    "hold",
+    "lock_conformance",
+    "on_both",
+    "store_conformance",
+    "topology_conformance",
+];
+
+/// Every test in a Rust file below `folder`.
+fn tests(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.ends_with("target") {
-            functions(&path, found);
+            tests(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = fs::read_to_string(&path).unwrap();
-            let names = source.split("fn ").skip(1).map(|rest| {
-                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                rest[..end.unwrap_or(rest.len())].to_owned()
-            });
-            found.extend(names);
+            found.extend(marked(&source).map(str::to_owned));
+            let suites = SUITES.iter().flat_map(|suite| of_suite(&source, suite));
+            found.extend(suites.map(str::to_owned));
         }
     }
+}
+
+/// The functions that an attribute makes tests which are run.
+fn marked(source: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    source.lines().filter_map(move |line| {
+        let line = line.trim_start().trim_start_matches("$(");
+        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        is_test &= !line.starts_with("#[ignore");
+        let (before, rest) = line.split_once("fn ")?;
+        let is_function = matches!(before, "" | "async " | "pub " | "pub async ");
+        let is_test = is_function && std::mem::take(&mut is_test);
+        words(rest).next().filter(|_| is_test)
+    })
+}
+
+/// The words in each invocation of the macro `suite`.
+fn of_suite<'a>(source: &'a str, suite: &str) -> impl Iterator<Item = &'a str> {
+    let suite = format!("{suite}!");
+    let begins: Vec<_> = source.match_indices(&suite).collect();
+    let invocations = begins.into_iter().filter_map(move |(at, suite)| {
+        let is_whole = !source[..at].ends_with(is_of_word);
+        let body = source[at + suite.len()..].trim_start();
+        let end = match body.chars().next().filter(|_| is_whole)? {
+            '(' => ')',
+            '[' => ']',
+            '{' => '}',
+            _ => return None,
+        };
+        Some(&body[..body.find(end)?])
+    });
+    invocations.flat_map(words)
+}
+
+fn words(source: &str) -> impl Iterator<Item = &str> {
+    source
+        .split(|c| !is_of_word(c))
+        .filter(|word| !word.is_empty())
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+#[test]
+fn only_tests_that_are_run_are_found() {
+    let source = "
+        #[tokio::test(start_paused = true)]
+        #[expect(clippy::unwrap_used)]
+        async fn a_test_of_ours() { a_helper_of_it() }
+        fn a_helper_of_it() {}
+        #[test]
+        #[ignore = \"started by another\"]
+        fn a_test_that_rests() {}
+        on_both![a_test_of_a_suite, another_one_of_it];
+        not_on_both![a_word_of_another];
+    ";
+    assert_eq!(marked(source).collect::<Vec<_>>(), ["a_test_of_ours"]);
+    let found: Vec<_> = of_suite(source, "on_both").collect();
+    assert_eq!(found, ["a_test_of_a_suite", "another_one_of_it"]);
 }
 
 /// What `page` has in backticks that reads like the name of a test.
@@ -36,7 +107,7 @@ fn named(page: &str) -> Vec<&str> {
 fn tests_that_pages_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut existing = BTreeSet::new();
-    functions(root, &mut existing);
+    tests(root, &mut existing);
     for (page, at_least) in [
         ("docs/failure-modes.md", 30),
         ("docs/parity.md", 100),

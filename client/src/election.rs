@@ -180,6 +180,10 @@ impl Leadership {
     pub async fn resign(self) -> ReleaseAnswer {
         self.0.release().await
     }
+
+    pub(crate) fn into_guard(self) -> Guard {
+        self.0
+    }
 }
 
 impl Deref for Leadership {

@@ -424,32 +424,40 @@ async fn a_release_by_force_takes_the_shares_of_all(one: &Client, other: &Client
     assert_eq!((found.holder, found.others), (None, Vec::new()));
 }
 
-async fn all(one: &Client, other: &Client) {
-    permits_have_as_many_holders_as_there_are(one, other).await;
-    readers_share_and_a_writer_is_alone(one, other).await;
-    readers_of_a_process_have_one_lease_together(one, other).await;
-    writers_of_a_process_hand_on_to_each_other(one, other).await;
-    readers_that_find_a_writer_waiting_come_behind_it(one, other).await;
-    preferred_readers_go_before_a_writer_that_waits(one, other).await;
-    a_preferred_writer_goes_before_readers_that_wait(one, other).await;
-    an_owner_enters_the_side_that_it_has(one, other).await;
-    the_number_of_permits_is_changed_while_they_are_held(one, other).await;
-    a_writer_becomes_a_reader(one, other).await;
-    a_key_is_of_one_kind_at_a_time(one, other).await;
-    a_writer_that_gives_up_lets_readers_in(one, other).await;
-    a_release_by_force_takes_the_shares_of_all(one, other).await;
+/// A test of each property on embedded shards, by one client, and one on a real server, by two.
+macro_rules! everywhere {
+    ($($property:ident),+ $(,)?) => {
+        mod on_embedded_shards {
+            $(#[tokio::test(start_paused = true)]
+            async fn $property() {
+                let client = super::embedded().await;
+                super::$property(&client, &client).await;
+            })+
+        }
+        mod on_a_real_server {
+            $(#[tokio::test]
+            async fn $property() {
+                let (_server, [one, other]) = super::on_redis().await;
+                super::$property(&one, &other).await;
+            })+
+        }
+    };
 }
 
-#[tokio::test(start_paused = true)]
-async fn on_embedded_shards() {
-    let client = embedded().await;
-    all(&client, &client).await;
-}
-
-#[tokio::test]
-async fn on_a_real_server() {
-    let (_server, [one, other]) = on_redis().await;
-    all(&one, &other).await;
+everywhere! {
+    permits_have_as_many_holders_as_there_are,
+    readers_share_and_a_writer_is_alone,
+    readers_of_a_process_have_one_lease_together,
+    writers_of_a_process_hand_on_to_each_other,
+    readers_that_find_a_writer_waiting_come_behind_it,
+    preferred_readers_go_before_a_writer_that_waits,
+    a_preferred_writer_goes_before_readers_that_wait,
+    an_owner_enters_the_side_that_it_has,
+    the_number_of_permits_is_changed_while_they_are_held,
+    a_writer_becomes_a_reader,
+    a_key_is_of_one_kind_at_a_time,
+    a_writer_that_gives_up_lets_readers_in,
+    a_release_by_force_takes_the_shares_of_all,
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,8 +2,10 @@
 
 use std::{future::Future, sync::Arc};
 
-use super::{Lock, MultiLock, RwLock, Semaphore, reactor::Reactor};
-use crate::{BuildError, Builder, Key};
+use ringfence_coordinator::name::NameError;
+
+use super::{Counters, Election, Latch, Lock, MultiLock, RwLock, Semaphore, reactor::Reactor};
+use crate::{BuildError, Builder, Key, LatchError};
 
 /// Gives access to locks, for callers without tokio. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -54,8 +56,53 @@ impl Client {
         MultiLock::new(self.client.multi_lock(keys), &self.reactor)
     }
 
-    /// Waits for a call of the asynchronous API, for all that this module has no method for. Blocks
-    /// this thread.
+    /// The election called `name`: [`Client::election`](crate::Client::election).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringfence_client::blocking::Client;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::build(Client::builder().embedded(1))?;
+    /// let election = client.election("scheduler").label("node-1");
+    /// let leadership = election.campaign()?;
+    /// let leader = election.leader()?.expect("there is one");
+    /// assert_eq!(leader.token, leadership.token());
+    /// drop(leadership); // or `leadership.resign()`, which waits for the answer
+    /// # client.close();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn election(&self, name: impl Into<Key>) -> Election {
+        Election::new(self.client.election(name), &self.reactor)
+    }
+
+    /// The latch called `name`: [`Client::latch`](crate::Client::latch).
+    ///
+    /// # Errors
+    ///
+    /// The name is empty, or too long.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringfence_client::{blocking::Client, counter::Durability};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::build(Client::builder().embedded(1))?;
+    /// let latch = client.latch("import/2026-11-25")?;
+    /// latch.set(1, Durability::Memory)?;
+    /// latch.count_down(&client.counters().request("part-1")?)?;
+    /// latch.opened()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn latch(&self, name: &str) -> Result<Latch, LatchError> {
+        Ok(Latch::new(self.client.latch(name)?, &self.reactor))
+    }
+
+    /// The counters of the namespace `default`: [`Client::counters`](crate::Client::counters).
     ///
     /// # Examples
     ///
@@ -64,10 +111,39 @@ impl Client {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::build(Client::builder().embedded(1))?;
-    /// let counters = client.asynchronous().counters();
-    /// let coins = client.block_on(counters.create("coins/42", Terms::default(), 1))?;
-    /// let gift = counters.request("gift-1")?;
-    /// client.block_on(coins.deposit(&gift, Amount::new(100)?))?;
+    /// let counters = client.counters();
+    /// let coins = counters.create("coins/42", Terms::default(), 1)?;
+    /// coins.deposit(&counters.request("gift-1")?, Amount::new(100)?)?;
+    /// assert_eq!(coins.exact_balance()?.available, 100);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn counters(&self) -> Counters {
+        Counters::new(self.client.counters(), &self.reactor)
+    }
+
+    /// The counters of `namespace`.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Namespace`].
+    pub fn counters_of(&self, namespace: &str) -> Result<Counters, NameError> {
+        let counters = self.client.counters_of(namespace)?;
+        Ok(Counters::new(counters, &self.reactor))
+    }
+
+    /// Waits for a call of the asynchronous API, for all that this module has no method for. Blocks
+    /// this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ringfence_client::blocking::Client;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::build(Client::builder().embedded(1))?;
+    /// let shards = client.block_on(client.asynchronous().shards());
+    /// assert_eq!(shards.len(), 1);
     /// # Ok(())
     /// # }
     /// ```

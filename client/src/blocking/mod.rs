@@ -1,4 +1,4 @@
-//! The same locks for callers without tokio. Names and meanings are those of the asynchronous API; a
+//! The same locks, elections, latches and counters for callers without tokio. Names and meanings are those of the asynchronous API; a
 //! call blocks its thread until it is done.
 //!
 //! A client has one thread of its own, which renews the locks and sends the releases of dropped
@@ -23,12 +23,18 @@
 //! ```
 
 mod client;
+mod counters;
+mod election;
 mod guard;
+mod latch;
 mod lock;
 mod reactor;
 mod shares;
 
 pub use client::Client;
+pub use counters::{Counter, Counters};
+pub use election::{Election, Leadership, Observer};
 pub use guard::{Guard, MultiGuard};
+pub use latch::Latch;
 pub use lock::{Lock, MultiLock};
 pub use shares::{RwLock, Semaphore};

@@ -3,8 +3,9 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use ringfence_client::{
-    AcquireError, BuildError, ReleaseAnswer, Waiting,
+    AcquireError, BuildError, LatchError, ReleaseAnswer, Waiting,
     blocking::{Client, Guard, Lock},
+    counter::{Amount, CounterError, Durability, Terms},
 };
 use ringfence_test_support::Servers;
 use tokio::{runtime::Builder, time::Instant};
@@ -137,4 +138,76 @@ fn the_last_handle_leaves_no_lock_and_ends_its_thread() {
     assert!(is_free(&watching, "key"));
     let none = Client::build(Client::builder());
     assert!(matches!(none, Err(BuildError::NoShards)));
+}
+
+#[test]
+fn threads_lead_one_after_the_other_and_a_dropped_leadership_resigns() {
+    let servers = servers();
+    let (one, two) = (client(&servers), client(&servers));
+    let election = one.election("scheduler").label("one").lease(2 * SECOND);
+    let mut observer = two.election("scheduler").observe();
+    assert_eq!(observer.changed().unwrap(), None);
+    let first = election.campaign().unwrap();
+    let seen = observer.changed().unwrap().expect("there is one");
+    assert_eq!((seen.label.as_str(), seen.token), ("one", first.token()));
+    let other = two.election("scheduler").wait(20 * SECOND);
+    let refused = other.try_campaign().map(|_| ());
+    assert!(matches!(refused, Err(AcquireError::Held { .. })));
+    assert!(first.is_held());
+    let token = first.token();
+    drop(first);
+    let second = other.campaign().unwrap();
+    assert!(second.token() > token);
+    assert_eq!(second.resign(), ReleaseAnswer::Held);
+    assert_eq!(election.leader().unwrap(), None);
+}
+
+#[test]
+fn a_thread_waits_for_a_latch_that_another_counts_down() {
+    let servers = servers();
+    let (client, other) = (client(&servers), client(&servers));
+    let latch = client.latch("latch").unwrap();
+    latch.set(2, Durability::Memory).unwrap();
+    let waiter = thread::spawn({
+        let latch = other.latch("latch").unwrap();
+        move || latch.opened_within(20 * SECOND)
+    });
+    let request = client.counters().request("1").unwrap();
+    latch.count_down(&request).unwrap();
+    latch.count_down(&request).unwrap();
+    assert_eq!(latch.remaining().unwrap(), 1);
+    let late = latch.opened_within(SECOND / 10);
+    assert!(matches!(late, Err(LatchError::TimedOut { .. })));
+    let request = client.counters().request("2").unwrap();
+    latch.count_down(&request).unwrap();
+    waiter.join().unwrap().unwrap();
+    latch.opened().unwrap();
+    assert_eq!(latch.name().as_str(), "latch");
+}
+
+#[test]
+fn a_thread_moves_money_and_a_repeat_has_no_second_effect() {
+    let servers = servers();
+    let client = client(&servers);
+    let counters = client.counters_of("shop").unwrap();
+    let terms = Terms::default();
+    let coins = counters.create("coins", terms, 2).unwrap();
+    let savings = counters.create("savings", terms, 1).unwrap();
+    let amount = |amount| Amount::new(amount).unwrap();
+    coins.deposit(&counters.new_request(), amount(100)).unwrap();
+    let order = counters.request("order").unwrap();
+    for _ in 0..2 {
+        coins.deduct(&order, amount(30)).unwrap();
+    }
+    let move_it = counters.new_request();
+    coins.transfer(&move_it, amount(20), &savings).unwrap();
+    let (held, deadline) = (counters.new_request(), counters.deadline_in(20 * SECOND));
+    coins.reserve(&held, amount(5), deadline).unwrap();
+    coins.confirm(&held).unwrap();
+    assert_eq!(coins.exact_balance().unwrap().available, 45);
+    let opened = counters.open("savings").unwrap();
+    assert_eq!(opened.balance().unwrap().available, 20);
+    let short = coins.deduct(&counters.new_request(), amount(46));
+    assert!(matches!(short, Err(CounterError::Insufficient)));
+    assert_eq!(coins.segments().unwrap(), 2);
 }

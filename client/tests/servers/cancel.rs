@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringfence_client::{AcquireError, Client, limits::LEASE_MAX};
+use ringfence_client::{AcquireError, Client, Lock, limits::LEASE_MAX};
 use ringfence_conformance::cancel::{after_every_turn, dropped_after};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Flow, Relay, Whose, cancel, eventually};
@@ -116,6 +116,72 @@ async fn a_wait_dropped_after_any_turn_while_it_is_granted_leaves_nothing() {
         done
     })
     .await;
+}
+
+/// What a reader waits for while a writer has the table, and what two permits wait for while one of two is taken.
+fn shares(client: &Client) -> [[Lock; 2]; 2] {
+    let (table, semaphore) = (client.rw_lock("table"), client.semaphore("permits", 2));
+    [
+        [table.write(), table.read()],
+        [semaphore.permit(), semaphore.permits(2)],
+    ]
+}
+
+/// Asked for, in the queue, asking again, or past its deadline.
+#[tokio::test]
+async fn a_wait_for_shares_dropped_after_any_turn_leaves_no_place_and_no_share() {
+    let Relayed {
+        client,
+        other,
+        server,
+        ..
+    } = &Relayed::spawn().await;
+    for ([of_holder, _], [_, wanted]) in std::iter::zip(shares(other), shares(client)) {
+        let guard = of_holder.acquire().await.unwrap();
+        let held = traces(server).await.len();
+        after_every_turn("a wait for shares", async |turns| {
+            let lock = wanted.clone().wait(SECOND / 20);
+            let waited = dropped_after(turns, yield_now, lock.acquire()).await;
+            leaves_only(server, held).await;
+            let found = of_holder.inspect().await.unwrap();
+            let holder = found.holder.map(|holder| holder.token);
+            assert_eq!(holder, Some(guard.token()));
+            assert!(found.others.is_empty() && found.waiters.is_empty());
+            waited.is_some()
+        })
+        .await;
+        guard.release().await;
+        leaves_only(server, 0).await;
+    }
+}
+
+/// Before they are granted, while their turn is on the way, and after.
+#[tokio::test]
+async fn a_wait_for_shares_dropped_after_any_turn_while_it_is_granted_leaves_nothing() {
+    let Relayed {
+        client,
+        other,
+        server,
+        ..
+    } = &Relayed::spawn().await;
+    for ([of_holder, _], [_, wanted]) in std::iter::zip(shares(other), shares(client)) {
+        after_every_turn("a turn of shares", async |turns| {
+            let guard = of_holder.acquire().await.unwrap();
+            let mut wait = Box::pin(wanted.acquire());
+            let queued = async || of_holder.inspect().await.unwrap().waiters.len() == 1;
+            tokio::select! {
+                waited = &mut wait => panic!("there is no room: {waited:?}"),
+                () = eventually("in the queue", queued) => {}
+            }
+            let waiting = dropped_after(turns, yield_now, wait);
+            let (waited, _) = tokio::join!(waiting, guard.release());
+            let done = waited.is_some();
+            drop(waited);
+            leaves_only(server, 0).await;
+            done
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

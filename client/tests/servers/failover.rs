@@ -14,6 +14,7 @@ use super::{
         MAX_LEASE, Returning, Stage, ask_until_granted,
         holders_keep_their_locks_and_newcomers_wait, is_grace, recorded,
     },
+    composed::sets_and_leaders_outlast_it,
 };
 
 /// A primary that dies, and its replica that takes over.
@@ -40,6 +41,12 @@ impl Returning for Promoted {
 async fn a_promoted_stale_replica_loses_no_lock_and_makes_newcomers_wait() {
     let mut shard = Promoted(Pair::spawn().await);
     holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+#[tokio::test]
+async fn sets_and_leaders_outlast_a_promoted_stale_replica() {
+    let mut shard = Promoted(Pair::spawn().await);
+    sets_and_leaders_outlast_it(&mut shard).await;
 }
 
 /// `run_id` and `master_replid` of server `index`.

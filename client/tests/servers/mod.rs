@@ -4,6 +4,7 @@ mod blocking;
 mod cancel;
 mod clock_steps;
 mod comeback;
+mod composed;
 mod connections;
 mod detached;
 mod election;

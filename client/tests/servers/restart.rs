@@ -13,6 +13,7 @@ use super::{
         MAX_LEASE, Returning, Stage, ask_until_granted,
         holders_keep_their_locks_and_newcomers_wait, is_grace, recorded,
     },
+    composed::sets_and_leaders_outlast_it,
     home_of, keys_on,
 };
 
@@ -72,6 +73,12 @@ impl Returning for Flushed {
     async fn come_back(&mut self) {
         ask::<()>(&self.0, &["FLUSHALL"]).await;
     }
+}
+
+#[tokio::test]
+async fn sets_and_leaders_outlast_a_server_that_comes_back_empty() {
+    let mut shard = Restarted::spawn(RedisServer::builder(), None).await;
+    sets_and_leaders_outlast_it(&mut shard).await;
 }
 
 #[tokio::test]
