@@ -31,7 +31,7 @@ impl Client {
     /// | `renewals_total` | `shard`, `answer` | renewals |
     /// | `expiries_total` | `shard` | locks that were not renewed before their deadline |
     /// | `second_rounds_total` | `shard` | requests for locks with replicas that needed a second round trip; by the shard of the first replica |
-    /// | `recovery_periods_total` | `shard` | recovery periods seen |
+    /// | `recovery_periods_total` | `shard` | recovery periods, whichever process activated the shard |
     /// | `batch_size` | `shard` | histogram: requests per batch |
     /// | `shard_up` | `shard` | 1 if the connections for locks are open |
     /// | `epoch` | `shard` | the epoch of its tokens |

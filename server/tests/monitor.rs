@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use ringfence_test_support::eventually;
+use ringfence_api::v1::{AcquireRequest, DowngradeRequest, LockMode};
+use ringfence_client::Namespace;
+use ringfence_test_support::{ask as ask_server, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -27,6 +29,18 @@ fn sum(numbers: &str, name: &str, label: &str) -> f64 {
     let lines = numbers.lines().filter(|line| line.contains(label));
     let values = lines.filter_map(|line| line.strip_prefix(name)?.split_once("} "));
     values.map(|(_, value)| value.parse::<f64>().unwrap()).sum()
+}
+
+/// The sum of `name`, with `label`, over all shards now.
+pub(crate) async fn counted(scene: &Scene, name: &str, label: &str) -> f64 {
+    sum(&get(scene, "/metrics").await.1, name, label)
+}
+
+/// A value that has no labels, now.
+pub(crate) async fn number(scene: &Scene, name: &str) -> f64 {
+    let (_, numbers) = get(scene, "/metrics").await;
+    let mut values = numbers.lines().filter_map(|line| line.strip_prefix(name));
+    values.next().unwrap().trim().parse().unwrap()
 }
 
 #[tokio::test]
@@ -73,6 +87,117 @@ async fn acquisitions_and_holds_are_counted_without_keys() {
     );
     assert!(sum(&numbers, "ringfence_hold_seconds_sum{", "released") > 0.0);
     assert!(sum(&numbers, "ringfence_batch_size_count{", "") > 0.0);
+}
+
+#[tokio::test]
+async fn renewals_are_counted_by_their_answer_and_every_expiry_once() {
+    const RENEWALS: &str = "ringfence_renewals_total{";
+    const EXPIRIES: &str = "ringfence_expiries_total{";
+    const LOST: &str = "ringfence_hold_seconds_count{";
+    let mut scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let shard_of = |key| {
+        let shard = scene.other.shard_of(&Namespace::default(), key).unwrap();
+        format!("shard=\"{shard}\"")
+    };
+
+    let writer = AcquireRequest {
+        mode: LockMode::Write.into(),
+        ..ask("renewed", 30_000, Some(0))
+    };
+    let handle = acquire(&mut locks, writer).await.unwrap().handle;
+    // Each is a renewal at the shard, however soon it comes.
+    let downgrade = async || {
+        let handle = handle.clone();
+        let downgraded = locks.clone().downgrade(DowngradeRequest { handle }).await;
+        downgraded.map(drop)
+    };
+    for _ in 0..3 {
+        downgrade().await.unwrap();
+    }
+    let renewed = format!("{},answer=\"renewed\"", shard_of("renewed"));
+    assert_eq!(counted(&scene, RENEWALS, &renewed).await, 3.0);
+    assert_eq!(counted(&scene, RENEWALS, "").await, 3.0);
+    scene.remove_records().await;
+    downgrade().await.unwrap_err();
+    assert_eq!(counted(&scene, RENEWALS, "answer=\"lost\"").await, 1.0);
+    assert_eq!(counted(&scene, RENEWALS, "").await, 4.0);
+    assert_eq!(counted(&scene, LOST, "end=\"lost\"").await, 1.0);
+    assert_eq!(counted(&scene, EXPIRIES, "").await, 0.0);
+
+    // Its caller has died.
+    acquire(&mut locks, ask("dead", 300, None)).await.unwrap();
+    let at_its_shard = shard_of("dead");
+    eventually("it expires", || async {
+        counted(&scene, LOST, "end=\"lost\"").await == 2.0
+    })
+    .await;
+    assert_eq!(counted(&scene, EXPIRIES, &at_its_shard).await, 1.0);
+    // One that is released does not expire.
+    let short = acquire(&mut locks, ask("dead", 300, None)).await.unwrap();
+    release(&mut locks, &short.handle).await.unwrap();
+
+    let cut_off = acquire(&mut locks, ask("cut off", 600, None))
+        .await
+        .unwrap();
+    scene.kill_servers();
+    while renew(&mut locks, &cut_off.handle).await.is_ok() {}
+    assert!(counted(&scene, RENEWALS, "answer=\"failed\"").await >= 1.0);
+    assert_eq!(counted(&scene, EXPIRIES, "").await, 2.0);
+    assert_eq!(counted(&scene, LOST, "end=\"lost\"").await, 3.0);
+    assert_eq!(counted(&scene, "ringfence_held{", "").await, 0.0);
+}
+
+#[tokio::test]
+async fn a_recovery_period_is_counted_once_and_raises_the_epoch_of_its_shard() {
+    const PERIODS: &str = "ringfence_recovery_periods_total{";
+    const UNAVAILABLE: &str = "outcome=\"unavailable\"";
+    let longest = Duration::from_secs(3);
+    let mut scene = Scene::founded(|builder| builder.max_lease(longest), |_| {}).await;
+    let mut locks = scene.locks().await;
+    let topology = scene.other.topology();
+    let shard_of = |key: &str| scene.other.shard_of(&Namespace::default(), key).unwrap();
+    let address_of = |key: &str| topology.shard(&shard_of(key)).unwrap().address.clone();
+    let mut keys = (0..).map(|number: u32| number.to_string());
+    let key = keys.find(|key| address_of(key) != topology.home.address);
+    let key = key.unwrap();
+    let shard = format!("shard=\"{}\"", shard_of(&key));
+    let is_there = |index: &usize| address_of(&key).contains(&scene.address(*index));
+    let index = (0..3).find(is_there).unwrap();
+    let epochs = async |label: &str| counted(&scene, "ringfence_epoch{", label).await;
+    let (epoch, all) = (epochs(&shard).await, epochs("").await);
+    let version = number(&scene, "ringfence_topology_version ").await;
+    assert_eq!(counted(&scene, PERIODS, "").await, 0.0);
+
+    scene.server(index).restart().await.unwrap();
+    // Another process activates it, as soon as it is asked for.
+    eventually("it recovers", || async {
+        let asked = scene.other.lock(&key).try_acquire().await;
+        asked.is_err() && counted(&scene, PERIODS, &shard).await == 1.0
+    })
+    .await;
+    // Its connections are made anew in the same period.
+    let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+    assert!(ask_server::<u64>(scene.server(index), &kill).await > 0);
+    acquire(&mut locks, ask(&key, 1000, Some(0)))
+        .await
+        .unwrap_err();
+    let label = format!("{shard},{UNAVAILABLE}");
+    let refused = counted(&scene, "ringfence_acquire_seconds_count{", &label).await;
+    assert_eq!(refused, 1.0);
+
+    acquire(&mut locks, ask(&key, 1000, None)).await.unwrap();
+    assert_eq!(counted(&scene, PERIODS, &shard).await, 1.0);
+    assert_eq!(counted(&scene, PERIODS, "").await, 1.0);
+    let epochs = async |label: &str| counted(&scene, "ringfence_epoch{", label).await;
+    let risen = epochs(&shard).await - epoch;
+    assert!(risen > 0.0 && risen == epochs("").await - all, "{risen}");
+    let now = scene.other.topology().version as f64;
+    assert!(now > version);
+    eventually("it has the new version", || async {
+        number(&scene, "ringfence_topology_version ").await == now
+    })
+    .await;
 }
 
 #[tokio::test]

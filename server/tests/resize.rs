@@ -10,10 +10,16 @@ use ringfence_api::{
         admin_service_client::AdminServiceClient,
     },
 };
-use ringfence_test_support::Servers;
+use ringfence_test_support::{Servers, eventually};
 use tonic::{Status, Streaming, transport::Channel};
 
-use super::scene::Scene;
+use super::{
+    monitor::{counted, number},
+    scene::Scene,
+};
+
+const VERSION: &str = "ringfence_topology_version ";
+const MOVING: &str = "ringfence_slots_moving ";
 
 /// The shards and the shares of the slots that they have.
 async fn shares(admin: &mut AdminServiceClient<Channel>) -> Vec<(String, f64)> {
@@ -89,14 +95,34 @@ async fn a_resize_pauses_with_its_call_and_is_resumed_or_turned_back() {
     let end = finished(answers.into_inner(), |answer| answer.progress).await;
     end.unwrap();
     assert_eq!(shares(&mut admin).await.len(), 2);
+    let version = number(&scene, VERSION).await;
+    assert_eq!(number(&scene, MOVING).await, 0.0);
 
     let mut answers = admin.add_shard(added(&new)).await.unwrap().into_inner();
-    answers.message().await.unwrap();
+    let mut migrating = 0;
+    while migrating == 0 {
+        let progress = answers.message().await.unwrap().unwrap().progress;
+        migrating = progress.unwrap().slots_migrating;
+    }
     drop(answers);
+    eventually("the numbers are those of the paused resize", || async {
+        let record = scene.other.topology();
+        let moving: usize = record.migrations.iter().map(|one| one.slots.len()).sum();
+        let told = (number(&scene, MOVING).await, number(&scene, VERSION).await);
+        moving > 0 && told == (moving as f64, record.version as f64)
+    })
+    .await;
+    let paused_at = number(&scene, VERSION).await;
+    assert!(paused_at > version);
     let answers = admin.resume_resize(ResumeResizeRequest {}).await.unwrap();
     let end = finished(answers.into_inner(), |answer| answer.progress).await;
     assert_eq!(end.unwrap().end(), ResizeEnd::Reached);
     assert_eq!(shares(&mut admin).await.len(), 3);
+    eventually("no slot moves", || async {
+        number(&scene, MOVING).await == 0.0 && number(&scene, VERSION).await > paused_at
+    })
+    .await;
+    assert_eq!(counted(&scene, "ringfence_shard_up{", "").await, 3.0);
 }
 
 #[tokio::test]

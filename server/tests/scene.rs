@@ -162,6 +162,21 @@ impl Scene {
         &mut self.servers.servers[index]
     }
 
+    /// The host and port of one of its servers.
+    pub(crate) fn address(&self, index: usize) -> String {
+        format!("127.0.0.1:{}", self.servers.servers[index].port())
+    }
+
+    /// Removes the records of all locks from its servers, without a word to their holders.
+    pub(crate) async fn remove_records(&self) {
+        for index in 0..self.servers.servers.len() {
+            let records: Vec<String> = self.servers.ask(index, &["KEYS", "ringfence:{*"]).await;
+            for record in records {
+                let _: u64 = self.servers.ask(index, &["DEL", &record]).await;
+            }
+        }
+    }
+
     /// A client of the servers, to be built.
     pub(crate) fn builder(&self) -> Builder {
         self.servers.builder()

@@ -1,10 +1,23 @@
 //! Servers and connections in trouble.
 
-use ringfence_client::{AcquireError, ReleaseAnswer};
+use std::sync::Arc;
+
+use ringfence_client::{
+    AcquireError, Client, Namespace, ReleaseAnswer,
+    metrics::{Renewal, ShardMetrics},
+};
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::{SECOND, keys_on, not_the_home, take_and_give_back};
+
+/// The numbers of the shard of `key`.
+fn numbers_of(client: &Client, key: &str) -> Arc<ShardMetrics> {
+    let shard = client.shard_of(&Namespace::default(), key).unwrap();
+    let shards = client.metrics().read().unwrap().shards;
+    let of = shards.into_iter().find(|reading| reading.id == shard);
+    of.unwrap().metrics
+}
 
 #[tokio::test]
 async fn killed_connections_cost_no_lock() {
@@ -77,6 +90,13 @@ async fn a_stopped_server_delays_nobody_elses_locks_and_renewals() {
     }
     for (index, guard) in guards {
         assert_eq!(guard.is_held(), index != stopped, "server {index}");
+        drop(guard);
+        let numbers = numbers_of(&client, &others[index]);
+        let (renewed, failed) = (Renewal::Renewed, Renewal::Failed);
+        let seen = [renewed, failed].map(|answer| numbers.renewals(answer) > 0);
+        assert_eq!(seen, [index != stopped, index == stopped], "server {index}");
+        let expired = u64::from(index == stopped);
+        assert_eq!(numbers.expiries(), expired, "server {index}");
     }
     servers.servers[stopped].cont();
     client
@@ -136,5 +156,11 @@ async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() 
     assert!(next.token() > guard.token());
     sleep(4 * SECOND).await;
     assert!(guard.is_held());
+    for reading in client.metrics().read().unwrap().shards {
+        let recovered =
+            Some(&reading.id) == client.shard_of(&Namespace::default(), &key).ok().as_ref();
+        assert_eq!(reading.metrics.recoveries(), u64::from(recovered));
+        assert_eq!(reading.metrics.expiries(), 0);
+    }
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }

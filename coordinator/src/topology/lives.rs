@@ -57,6 +57,15 @@ impl Topology {
         }
     }
 
+    /// Whether `shard` began a recovery period between the record `before` and this one: it was armed anew, and may have
+    /// granted locks before.
+    pub(crate) fn recovers_since(&self, before: &Self, shard: &ShardId) -> bool {
+        let (Some(old), Some(new)) = (before.shard(shard), self.shard(shard)) else {
+            return false;
+        };
+        old.used && old.epoch != new.epoch && !self.is_fresh(shard)
+    }
+
     /// Whether `shard` has not restarted since the founding, or has not been given a slot since it
     /// joined: only for messages.
     ///

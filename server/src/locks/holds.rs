@@ -101,7 +101,10 @@ impl Holds {
         let held = self.renew(lease).await?;
         match held.downgrade().await {
             Ok(()) => Ok(held),
-            Err(_) => Err(lost()),
+            Err(_) => {
+                self.remove(lease.nonce);
+                Err(lost())
+            }
         }
     }
 

@@ -333,8 +333,8 @@ impl ShardMonitor {
         driver.seen_armed(link.life(), armed.epoch);
         if armed.grace_left.is_zero() {
             link.mark_quiet(&topology.mark_quiet(self.id())).await?;
-        } else {
-            driver.metrics().recovers(armed.epoch);
+        } else if let Some(entry) = topology.shard(self.id()) {
+            driver.metrics().recovers(entry.epoch);
         }
         *self.link.lock() = Some(link);
         Ok(())

@@ -416,7 +416,6 @@ impl LeaseRenewer {
         if self.requests.over(lease) == Phase::Held {
             if lease.idle_until().is_none() && !lease.is_final() {
                 tracing::warn!(key = %lease.key, "lock lost: not renewed before its deadline");
-                self.driver.metrics().expired();
             }
             if !lease.is_detached() {
                 self.requests.releases.send(lease, false);

@@ -280,6 +280,10 @@ impl Routing {
             if let Some(renewer) = before.keeper_of(id, &entry.address) {
                 renewer.set_map(map);
                 renewer.driver.name(&entry.life, entry.epoch);
+                // Another process may have armed it.
+                if topology.recovers_since(&before.topology, id) {
+                    renewer.driver.metrics().recovers(entry.epoch);
+                }
                 return renewer;
             }
             let shard = self.dial.dial(id, entry).unwrap_or_else(|error| {

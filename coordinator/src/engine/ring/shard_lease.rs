@@ -74,7 +74,20 @@ impl ShardLease {
             while !self.renewer().forget(self) {}
             self.renewer().requests.remove_one();
         }
+        if before == Phase::Held {
+            self.count_if_expired();
+        }
         before
+    }
+
+    /// Counts it as expired if its deadline has passed, although its holder meant to hold it for longer. Counted wherever it ends:
+    /// a holder that is told at the deadline may be quicker than the renewer.
+    fn count_if_expired(&self) {
+        let renewer = self.renewer();
+        let is_over = self.deadline() <= renewer.around.clock.now();
+        if is_over && self.idle_until().is_none() && !self.is_final() {
+            renewer.driver.metrics().expired();
+        }
     }
 }
 
