@@ -13,6 +13,7 @@
 //! | `tls.rs` | TLS, and the certificates of callers |
 //! | `connections.rs` | accepts connections, up to the limit |
 //! | `deadline.rs` | the deadline of a call |
+//! | `too_long.rs` | messages beyond the limit |
 //! | `fields.rs` | fields of requests that the API crate cannot check |
 //! | `errors.rs` | errors of locks and counters, as errors of the API |
 //! | `locks/` | LockService, and the locks held for callers |
@@ -39,6 +40,7 @@ mod monitor;
 mod service;
 mod sessions;
 mod tls;
+mod too_long;
 mod traces;
 
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};

@@ -14,10 +14,16 @@ use ringfence_client::{BootClock, Client, Clock};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{
+    body::Body,
+    codegen::http::Response,
     service::interceptor::InterceptedService,
     transport::{Server, server::Router},
 };
 use tonic_health::{ServingStatus, server::HealthReporter};
+use tower::{
+    layer::util::{Identity, Stack},
+    util::MapResponseLayer,
+};
 
 use crate::{
     Config, Limits, Tls,
@@ -30,7 +36,7 @@ use crate::{
     locks::{Handles, Holds, Locks},
     monitor,
     sessions::{Sessions, Shared},
-    traces,
+    too_long, traces,
 };
 
 /// A connection without traffic is checked this often, and closed if no answer comes in time.
@@ -194,6 +200,9 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     bound.map_err(|source| BindError { address, source })
 }
 
+/// Changes the answer of a call.
+type Explain = fn(Response<Body>) -> Response<Body>;
+
 /// All services.
 fn router(
     server: Server,
@@ -201,7 +210,7 @@ fn router(
     (locks, sessions, latches, admin): (Locks, Sessions, Latches, Admin),
     health: &HealthReporter,
     authentication: &Authentication,
-) -> Router {
+) -> Router<Stack<MapResponseLayer<Explain>, Identity>> {
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let sessions = SessionServiceServer::new(sessions).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
@@ -209,7 +218,8 @@ fn router(
     let latches = LatchServiceServer::new(latches).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let admin = AdminServiceServer::new(admin).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let checks = tonic_health::server::HealthService::from_health_reporter(health.clone());
-    let checks = tonic_health::pb::health_server::HealthServer::new(checks);
+    let checks = tonic_health::pb::health_server::HealthServer::new(checks)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)
@@ -217,10 +227,14 @@ fn router(
     };
     let compiled = "descriptors that the build has compiled";
     let current = reflection().build_v1().expect(compiled);
+    let current = current.max_decoding_message_size(MESSAGE_BYTES_MAX);
     // Many tools know only this version.
     let alpha = reflection().build_v1alpha().expect(compiled);
+    let alpha = alpha.max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let explain: Explain = too_long::answer;
     server
         .trace_fn(traces::of_call)
+        .layer(MapResponseLayer::new(explain))
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(InterceptedService::new(locks, authentication.clone()))

@@ -4,8 +4,16 @@ use std::{collections::HashSet, time::Duration};
 
 use prost::Message as _;
 use prost_types::{FileDescriptorProto, ServiceDescriptorProto};
-use tokio::{net::TcpStream, time::timeout};
-use tonic::Code;
+use ringfence_api::{
+    Effect, Error, Reason,
+    v1::{SessionRequest, SessionTerms, session_service_client::SessionServiceClient},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use tonic::{Code, Status};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_reflection::pb::{
     v1::{
@@ -23,12 +31,72 @@ use super::scene::{Scene, acquire, ask};
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused() {
     let scene = Scene::set().await;
-    let mut locks = scene.locks().await;
+    let locks = scene.locks().await;
     let mut large = ask("key", 1000, None);
     large.label = "x".repeat(64 * 1024);
-    let refused = acquire(&mut locks, large).await.unwrap_err();
-    assert_eq!(refused.code(), Code::OutOfRange, "{refused:?}");
-    assert!(scene.is_free("key").await);
+    let length = large.encoded_len();
+    scene
+        .reaches_no_shard(async || {
+            let refused = acquire(&mut locks.clone(), large.clone())
+                .await
+                .unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
+            says_too_long(&refused, length);
+        })
+        .await;
+    let message = SessionRequest {
+        terms: Some(SessionTerms {
+            label: "x".repeat(64 * 1024),
+            ttl: None,
+        }),
+        asks: Vec::new(),
+    };
+    let length = message.encoded_len();
+    let mut sessions = SessionServiceClient::new(scene.channel().await);
+    let session = sessions.session(futures_util::stream::iter([message]));
+    let answered = session.await.unwrap().into_inner().message().await;
+    says_too_long(&answered.unwrap_err(), length);
+}
+
+fn says_too_long(refused: &Status, length: usize) {
+    let error = Error::from_status(refused);
+    assert_eq!(error.reason, Reason::InvalidInput);
+    assert!(!error.is_retryable && error.effect == Effect::None);
+    let input = error.input.unwrap();
+    let said = (&*input.field, &*input.value, &*input.limit);
+    let value = format!("{length} bytes");
+    assert_eq!(said, ("message", &*value, "at most 65536 bytes"));
+}
+
+/// HTTP/2, section 4.2: a frame has at most 16 KiB, unless the receiver allows more.
+#[tokio::test]
+async fn a_frame_beyond_the_limit_ends_its_connection() {
+    const FRAME_BYTES_MAX: u32 = 16 * 1024;
+    const HEADERS: u8 = 1;
+    const GOAWAY: u8 = 7;
+    const FRAME_SIZE_ERROR: u32 = 6;
+    let scene = Scene::set().await;
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(preface).await.unwrap();
+    // Only its head: the frame is refused before it is read.
+    let length = &(FRAME_BYTES_MAX + 1).to_be_bytes()[1..];
+    let head = [length, &[HEADERS, 4, 0, 0, 0, 1]].concat();
+    stream.write_all(&head).await.unwrap();
+    let mut code = None;
+    let frames = async {
+        while let Ok(length) = stream.read_u32().await {
+            // The length has 3 bytes, the type 1; then come 1 byte of flags and 4 of the stream.
+            let mut rest = vec![0; 5 + (length >> 8) as usize];
+            stream.read_exact(&mut rest).await.unwrap();
+            if length as u8 == GOAWAY {
+                code = Some(u32::from_be_bytes(rest[9..13].try_into().unwrap()));
+            }
+        }
+    };
+    timeout(Duration::from_secs(20), frames).await.unwrap();
+    assert_eq!(code, Some(FRAME_SIZE_ERROR));
 }
 
 #[tokio::test]

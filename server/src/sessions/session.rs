@@ -23,6 +23,7 @@ use crate::{
     access::Caller,
     fields::to_length,
     locks::{outcome, valid_for},
+    too_long,
 };
 
 /// Pings without an answer, at most: then nothing more is read.
@@ -128,7 +129,7 @@ impl Session {
                         Ok(Some(message)) => self.ask(message)?,
                         Ok(None) => return Ok(None),
                         // A message that cannot be read, or the end of the connection.
-                        Err(status) => return Err(status),
+                        Err(status) => return Err(too_long::status(status)),
                     }
                 }
             }
