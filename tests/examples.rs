@@ -1,6 +1,11 @@
 //! The programs in examples, on real servers.
 
-use std::{collections::BTreeSet, env, fs, path::PathBuf, process::Stdio};
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use mysql_async::prelude::Queryable as _;
 use ringfence_test_support::{
@@ -101,6 +106,35 @@ const BALANCE_1: &str = "SELECT balance FROM account WHERE id = 1";
 const BALANCE_2: &str = "SELECT balance FROM account WHERE id = 2";
 /// As a later holder's token.
 const TAKE_OVER: &str = "UPDATE account SET fence = fence + 1000000 WHERE id = 1";
+
+/// Every file below `folder`.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// Those in Python and Go have their tests there.
+#[test]
+fn examples_are_short_and_the_readme_leads_to_each() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let mut examples = Vec::new();
+    for folder in ["examples", "clients/python/examples", "clients/go/examples"] {
+        files(&root.join(folder), &mut examples);
+    }
+    for path in &examples {
+        let lines = fs::read_to_string(path).unwrap().lines().count();
+        let path = path.strip_prefix(root).unwrap().display();
+        assert!(lines <= 80, "{path}: {lines} lines");
+        assert!(readme.contains(&format!("]({path})")), "{path}");
+    }
+    assert!(examples.len() >= 10, "{examples:?}");
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn coins_of_postgresql_are_deducted_once_under_the_lock_and_lost_without_it() {

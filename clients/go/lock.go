@@ -37,9 +37,8 @@ func New(connections ...grpc.ClientConnInterface) *Client {
 // Lock is a held lock: renewed in the background until it is unlocked or lost.
 type Lock struct {
 	// Context ends when the lock is released or lost (context.Cause: ErrLost): give it to the work.
-	Context context.Context
-	// Token is for the resource: it refuses a token smaller than one it has seen.
-	Token    uint64
+	Context  context.Context
+	Token    uint64 // for the resource: it refuses a token smaller than one it has seen
 	client   *Client
 	end      context.CancelCauseFunc
 	handle   []byte
@@ -86,18 +85,16 @@ func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock
 	}
 }
 
-// keep renews the lock after a third of the time that it lasts. It wakes more often: timers stop while the machine is
-// suspended.
+// keep renews the lock after a third of its time. It wakes more often: timers stop while the machine is suspended.
 func (l *Lock) keep() {
 	for l.Held() {
-		left := time.Duration(l.deadline.Load()) - now()
-		if now() >= l.renewAt {
+		if left := l.left(); now() >= l.renewAt {
 			_ = l.renew(min(l.lease/6, left))
-			continue
-		}
-		select {
-		case <-l.Context.Done():
-		case <-time.After(min(left, l.renewAt-now(), l.lease/24)):
+		} else {
+			select {
+			case <-l.Context.Done():
+			case <-time.After(min(left, l.renewAt-now(), l.lease/24)):
+			}
 		}
 	}
 	l.end(ErrLost) // unless it has ended before
@@ -112,8 +109,7 @@ func (l *Lock) renew(timeout time.Duration) error {
 	if err == nil {
 		lasts := answer.ValidFor.AsDuration()
 		l.deadline.Store(max(l.deadline.Load(), int64(sent+lasts)))
-		// A lock lasts less than its lease where the coordinator's view of the topology ends before.
-		l.lease = max(l.lease, lasts)
+		l.lease = max(l.lease, lasts) // it lasts less where the coordinator's view of the topology ends before
 		l.renewAt = sent + max(lasts/3, l.lease/24)
 	} else if status.Code(err) == codes.FailedPrecondition { // LOCK_LOST
 		l.end(ErrLost)
@@ -124,13 +120,12 @@ func (l *Lock) renew(timeout time.Duration) error {
 }
 
 // Held tells whether the lock is held now, by the clock.
-func (l *Lock) Held() bool {
-	return l.Context.Err() == nil && now() < time.Duration(l.deadline.Load())
-}
+func (l *Lock) Held() bool          { return l.Context.Err() == nil && l.left() > 0 }
+func (l *Lock) left() time.Duration { return time.Duration(l.deadline.Load()) - now() }
 
 // Unlock releases the lock. ErrLost: it was not held any more. Another error: it is free when its lease ends.
 func (l *Lock) Unlock() error {
-	left := time.Duration(l.deadline.Load()) - now()
+	left := l.left()
 	if l.end(context.Canceled); context.Cause(l.Context) == ErrLost || left <= 0 {
 		return ErrLost
 	}
@@ -143,8 +138,8 @@ func (l *Lock) Unlock() error {
 	return err
 }
 
-func (c *Client) at(index uint64) pb.LockServiceClient {
-	return c.coordinators[index%uint64(len(c.coordinators))]
+func (c *Client) at(n uint64) pb.LockServiceClient {
+	return c.coordinators[n%uint64(len(c.coordinators))]
 }
 
 // now is a clock that goes on while the machine is suspended.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,6 +108,50 @@ func serve(t *testing.T, redis, more string) (*os.Process, *grpc.ClientConn) {
 	connection := must[*grpc.ClientConn](t)(grpc.NewClient(address, plain))
 	t.Cleanup(func() { connection.Close() })
 	return command.Process, connection
+}
+
+// example starts a program of examples, and returns its process and a function that waits for a line with this part, and
+// returns what follows it.
+func example(t *testing.T, program string, arguments ...string) (*os.Process, func(part string) string) {
+	command := exec.Command(program, arguments...)
+	lines := bufio.NewScanner(must[io.ReadCloser](t)(command.StdoutPipe()))
+	start(t, command)
+	return command.Process, func(part string) string {
+		for lines.Scan() {
+			if _, rest, found := strings.Cut(lines.Text(), part); found {
+				return rest
+			}
+		}
+		t.Fatalf("%s ended before it said %q", program, part)
+		return ""
+	}
+}
+
+func TestAStandbyLeadsWhenTheLeaderIsKilledAndWhenItEnds(t *testing.T) {
+	t.Parallel()
+	_, connection := serve(t, redis(t), "")
+	program := filepath.Join(t.TempDir(), "standby")
+	if out, err := exec.Command("go", "build", "-o", program, "./examples/standby").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	token := func(rest string) int { return must[int](t)(strconv.Atoi(rest)) }
+	one, first := example(t, program, "node-1", connection.Target())
+	led := token(first("leads with token "))
+	two, second := example(t, program, "node-2", connection.Target())
+	second("is a candidate")
+	first("round 2")
+	if err := one.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	next := token(second("leads with token "))
+	_, third := example(t, program, "node-3", connection.Target())
+	third("is a candidate")
+	if err := two.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if last := token(third("leads with token ")); last <= next || next <= led {
+		t.Errorf("tokens %d, %d, %d", led, next, last)
+	}
 }
 
 func within(t *testing.T) context.Context {

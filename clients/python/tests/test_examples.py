@@ -1,0 +1,46 @@
+"""The programs in examples, on a real coordinator."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+
+from conftest import ROOT, Coordinator
+
+EXAMPLES = ROOT / "clients/python/examples"
+
+
+def test_coins_are_deducted_once_and_a_late_holder_deducts_none(
+    shared: Coordinator, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "coins.db"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        [table] = [line for line in (EXAMPLES / "coins.py").read_text().splitlines() if "TABLE" in line]
+        database.execute(table)
+        database.execute("INSERT INTO account (id, balance) VALUES (1, 500)")
+        database.commit()
+
+        def start(times: int) -> subprocess.Popen[str]:
+            command = [sys.executable, str(EXAMPLES / "coins.py"), str(path), "1", "2"]
+            command += ["--times", str(times), shared.address]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            return subprocess.Popen(command, text=True, env=dict(os.environ), **pipes)
+
+        said: list[str] = []
+        for process in [start(100) for _ in range(3)]:
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 0, err
+            said += out.splitlines()
+        expected = [f"left {left}" for left in range(0, 500, 2)] + 50 * ["too few coins"]
+        assert sorted(said) == sorted(expected)
+
+        database.execute("UPDATE account SET balance = 10, fence = fence + 1000000000000")
+        database.commit()
+        late = start(1)
+        _, err = late.communicate(timeout=60)
+        assert late.returncode == 1 and "too late" in err
+        assert database.execute("SELECT balance FROM account").fetchone() == (10,)
