@@ -29,7 +29,8 @@ struct Node {
 }
 
 impl Etcd {
-    /// Starts `count` nodes with default settings.
+    /// Starts `count` nodes with default settings. Their disk is memory, if there is room: it survives SIGKILL as a disk does,
+    /// and on a busy disk an election takes longer than a request waits.
     pub async fn spawn(count: usize) -> Self {
         Self::start(count, None).await
     }
@@ -46,7 +47,8 @@ impl Etcd {
             .map(|(place, port)| format!("n{place}=http://127.0.0.1:{port}"))
             .collect();
         let nodes = peers.iter().enumerate();
-        let nodes = nodes.map(|(place, peer)| Node::new(place, *peer, &cluster.join(","), secured));
+        let nodes = nodes
+            .map(|(place, peer)| Node::new((place, *peer), &cluster.join(","), secured));
         let mut etcd = Self {
             nodes: nodes.collect(),
             scheme: secured.map_or("etcd", |_| "etcds"),
@@ -67,6 +69,11 @@ impl Etcd {
             .map(|node| format!("127.0.0.1:{}", node.port))
             .collect();
         format!("{}://{login}{}", self.scheme, nodes.join(","))
+    }
+
+    /// The port of its first node on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.nodes[0].port
     }
 
     /// SIGKILL of a node.
@@ -133,8 +140,8 @@ impl Etcd {
 }
 
 impl Node {
-    fn new(place: usize, peer: u16, cluster: &str, secured: Option<&Secured>) -> Self {
-        let home = Home::new("ringfence-etcd-");
+    fn new((place, peer): (usize, u16), cluster: &str, secured: Option<&Secured>) -> Self {
+        let home = Home::in_memory("ringfence-etcd-");
         let (port, health) = (free_port(), free_port());
         let scheme = secured.map_or("http", |_| "https");
         let [client, peer, health_url] = [

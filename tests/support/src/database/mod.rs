@@ -1,5 +1,5 @@
 //! Databases of one's own, as durable as they are by default: each commit is on disk before it is
-//! answered.
+//! answered. etcd's disk is memory, if there is room.
 //!
 //! They listen on a socket in their own directory, and on a port of 127.0.0.1, and end with the
 //! value that stands for them, or with this process. Neither runs as root: where this process does,
@@ -20,7 +20,10 @@ use std::{
 };
 
 use nix::{
-    sys::signal::{Signal, kill},
+    sys::{
+        signal::{Signal, kill},
+        statvfs::{Statvfs, statvfs},
+    },
     unistd::Pid,
 };
 use ringfence_coordinator::spawn::Process;
@@ -32,6 +35,12 @@ use crate::{PATIENCE, POLL};
 /// Called nobody, and nogroup, wherever the standard base is followed.
 const NOBODY: u32 = 65534;
 
+/// A file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// So many bytes must be free there: a container often has 64 MiB.
+const MEMORY_NEEDED: u64 = 4 << 30;
+
 /// A server's data directory, and its owner.
 struct Home {
     dir: TempDir,
@@ -41,7 +50,20 @@ struct Home {
 
 impl Home {
     fn new(prefix: &str) -> Self {
-        let dir = TempDir::with_prefix(prefix).unwrap();
+        Self::of(TempDir::with_prefix(prefix).unwrap())
+    }
+
+    /// In memory, where the system has room for that: nothing waits for a disk.
+    fn in_memory(prefix: &str) -> Self {
+        let free = |shm: Statvfs| shm.blocks_available() * shm.fragment_size();
+        let has_room = statvfs(MEMORY).is_ok_and(|shm| free(shm) >= MEMORY_NEEDED);
+        match TempDir::with_prefix_in(prefix, MEMORY) {
+            Ok(dir) if has_room => Self::of(dir),
+            _ => Self::new(prefix),
+        }
+    }
+
+    fn of(dir: TempDir) -> Self {
         let as_nobody = dir.path().metadata().unwrap().uid() == 0;
         if as_nobody {
             chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
