@@ -21,8 +21,9 @@ const TOPOLOGY: &str = "RINGFENCE_TOPOLOGY";
 #[derive(Args, Clone)]
 pub(crate) struct Seeds {
     /// A server: redis://[user:password@]host[:port][/db]; rediss:// for TLS; the primary that
-    /// Sentinels watch: redis+sentinel://[user:password@]host[:port],host…/name[/db]; or
-    /// postgres:// or mysql://, then user[:password]@host[:port]/database. Repeat it, or separate URLs by commas
+    /// Sentinels watch: redis+sentinel://[user:password@]host[:port],host…/name[/db];
+    /// postgres:// or mysql://, then user[:password]@host[:port]/database; or a cluster:
+    /// etcd://[user:password@]host[:port],host…, etcds:// for TLS. Repeat it, or separate URLs by commas
     /// [default: the URLs in RINGFENCE_REDIS, separated by commas or spaces]
     #[arg(long, visible_alias = "server", value_name = "URL")]
     redis: Vec<String>,
@@ -262,7 +263,7 @@ fn in_file(path: &PathBuf) -> Result<Vec<(String, Place)>, SeedsError> {
 }
 
 /// The members of a list that is separated by commas. A comma that no URL follows belongs to the URL before it, which has
-/// several Sentinels.
+/// several hosts.
 pub(crate) fn list(text: &str) -> Vec<String> {
     let mut urls: Vec<String> = Vec::new();
     for piece in text.split(',').filter(|piece| !piece.is_empty()) {

@@ -174,7 +174,8 @@ impl Builder {
     /// Uses servers: one URL, or a list of URLs, of Redis (an [`Address`](ringfence_coordinator::shard::redis::Address):
     /// `redis://`, or `redis+sentinel://` for a primary that Sentinels watch); with the feature `postgres`, of PostgreSQL
     /// (`postgres://user:password@host/database`); with the feature `mysql`, of MariaDB
-    /// (`mysql://user:password@host/database`). All kinds may be in one topology; with one that is not Redis, it has
+    /// (`mysql://user:password@host/database`); with the feature `etcd`, clusters of etcd
+    /// (`etcd://host,host,host`). All kinds may be in one topology; with one that is not Redis, it has
     /// locks and no counters. A server that no URL names is reached with the credentials of the first one of its kind.
     ///
     /// They are seeds: the topology found there decides on the members. If

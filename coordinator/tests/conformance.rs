@@ -19,6 +19,10 @@ mod mariadb {
     ringfence_conformance::lock_conformance!(crate::mariadb_fixture::Maria::slow());
 }
 
+mod etcd {
+    ringfence_conformance::lock_conformance!(crate::etcd_fixture::OnEtcd::slow());
+}
+
 mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }

@@ -8,6 +8,7 @@ mod differential;
 mod docs;
 mod docs_fixture;
 mod driver;
+mod etcd_fixture;
 mod mariadb_fixture;
 mod memory_fixture;
 mod mover;

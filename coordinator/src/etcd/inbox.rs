@@ -11,7 +11,7 @@ use super::{
         TxnRequest, WatchCreateRequest, WatchRequest, WatchResponse, watch_client::WatchClient,
         watch_request::RequestUnion,
     },
-    session::{found, inbox, life_of, range},
+    txn::{found, life_of, range},
     wire::Wire,
 };
 use crate::{
@@ -36,8 +36,8 @@ impl EtcdInbox {
         });
         let read = read.await?.value;
         let after = read.header.unwrap_or_default().revision + 1;
-        let life = life_of(&found(read).0)?;
-        let keys = [life_key.clone(), inbox(wire, client)];
+        let life = life_of(&found(read).next().flatten())?;
+        let keys = [life_key.clone(), wire.inbox(client)];
         let keys = keys.map(|key| watch_from(key, after));
         let changes = wire.ask(keys, watch).await?.value;
         Ok(Self {

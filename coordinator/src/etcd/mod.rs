@@ -1,18 +1,24 @@
-//! The topology on etcd ≥ 3.4. The only module that says `tonic::`.
+//! Shards, and the topology, on etcd ≥ 3.4. The only module that says `tonic::`.
 //!
-//! A cluster of etcd is a [`Store`] of the documents of a topology's home: of its record, its fence and its pointer. The
-//! home survives the loss of a minority of the nodes, and notices nothing of it. It keeps no locks: those have ends, and
-//! a transaction of etcd sees no clock.
+//! A cluster of etcd is a [`Store`] of the documents of a shard, or of a topology's home alone: of its record, its fence and
+//! its pointer. It survives the loss of a minority of the nodes, and notices nothing of it.
 //!
 //! | file | content |
 //! |---|---|
 //! | `wire.rs` | requests to the nodes, of which one is asked until it fails |
-//! | `session.rs` | reads and commits |
+//! | `txn.rs` | transactions: conditions, operations, what they found |
+//! | `session.rs`, `commit.rs` | reads and commits |
+//! | `time.rs` | the shard's clock, which processes put forward: a transaction of etcd sees none |
+//! | `shared.rs` | what the sessions of a process know together |
 //! | `inbox.rs` | messages: the changes of a key |
 
 mod address;
+mod commit;
 mod inbox;
 mod session;
+mod shared;
+mod time;
+mod txn;
 mod wire;
 
 use std::{sync::Arc, time::Duration};
@@ -21,8 +27,9 @@ use async_trait::async_trait;
 
 pub use address::{EtcdAddress, EtcdAddressError};
 
-use self::{inbox::EtcdInbox, session::EtcdSession, wire::Wire};
+use self::{inbox::EtcdInbox, session::EtcdSession, shared::Shared, wire::Wire};
 use crate::{
+    clock::{BootClock, Clock},
     ids::{ClientId, Life},
     name::KeyPrefix,
     random::Random,
@@ -50,6 +57,8 @@ pub struct EtcdOptions {
     /// How long nodes are asked before a request is given up. It outlasts an election of a leader, which takes 1 s to 2 s
     /// with etcd's default settings.
     pub patience: Duration,
+    /// The clock of this process, by which leases of locks are measured.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl EtcdOptions {
@@ -60,25 +69,49 @@ impl EtcdOptions {
             prefix: KeyPrefix::default(),
             response_timeout: Duration::from_secs(1),
             patience: Duration::from_secs(3),
+            clock: Arc::new(BootClock),
         }
     }
 }
 
-/// The documents of a home on the cluster that `options` name. Connects to nothing yet.
-pub(crate) fn etcd_home(options: EtcdOptions, random: Arc<Random>) -> DocsShard {
+/// A shard on the cluster that `options` name. Connects to nothing yet.
+pub fn etcd_shard(options: EtcdOptions, random: Arc<Random>) -> DocsShard {
     DocsShard::new(etcd_store(options, random.clone()), random)
 }
 
-/// The store of such a home. It refuses what only locks need: ends, tokens, and pages.
+/// The store of such a shard.
 pub fn etcd_store(options: EtcdOptions, random: Arc<Random>) -> Arc<dyn Store> {
-    let wire = Arc::new(Wire::new(options, random));
-    Arc::new(EtcdStore { wire })
+    EtcdStore::new(options, random, true)
 }
 
-/// A store on one cluster, for documents without an end.
+/// The documents of a home on the cluster that `options` name: its clock is not put forward. Connects to nothing yet.
+pub(crate) fn etcd_home(options: EtcdOptions, random: Arc<Random>) -> DocsShard {
+    DocsShard::new(EtcdStore::new(options, random.clone(), false), random)
+}
+
+/// Whether the cluster can keep locks: its version, its space, and the user's login.
+///
+/// # Errors
+///
+/// It does not answer, or [`ShardError::Unusable`] says why it cannot.
+///
+/// # Cancel safety
+///
+/// Dropping the future has no effect.
+pub(crate) async fn check(options: &EtcdOptions) -> Result<(), ShardError> {
+    let random = Arc::new(Random::from_os());
+    Wire::new(options.clone(), random).check().await
+}
+
+/// A store on one cluster.
 #[derive(Debug)]
-struct EtcdStore {
-    wire: Arc<Wire>,
+struct EtcdStore(Arc<Shared>);
+
+impl EtcdStore {
+    fn new(options: EtcdOptions, random: Arc<Random>, keeps_locks: bool) -> Arc<Self> {
+        let wire = Wire::new(options, random);
+        Arc::new(Self(Arc::new(Shared::new(wire, keeps_locks))))
+    }
 }
 
 #[async_trait]
@@ -87,18 +120,17 @@ impl Store for EtcdStore {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError> {
-        let session = EtcdSession::open(self.wire.clone(), former).await?;
+        let session = EtcdSession::open(self.0.clone(), former).await?;
         Ok(Box::new(session))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
-        Ok(Box::new(EtcdInbox::open(&self.wire, client).await?))
-    }
-}
-
-/// Why locks are refused.
-fn keeps_no_locks() -> ShardError {
-    ShardError::Unusable {
-        reason: "etcd keeps the topology, and no locks".into(),
+        let mut inbox = EtcdInbox::open(&self.0.wire, client).await;
+        if matches!(inbox, Err(ShardError::Unarmed)) {
+            // A session begins the life.
+            EtcdSession::open(self.0.clone(), None).await?;
+            inbox = EtcdInbox::open(&self.0.wire, client).await;
+        }
+        Ok(Box::new(inbox?))
     }
 }

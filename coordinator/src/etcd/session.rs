@@ -1,64 +1,82 @@
-//! Reads and commits.
+//! A session: reads, pages, and its gate. See commit.rs.
 
-use std::{future::pending, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use hashbrown::HashMap;
+use tokio::time::Instant;
 use tonic::{Request, Response};
 
 use super::{
     api::{
-        Compare, DeleteRangeRequest, KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest,
-        PutRequest, RangeRequest, RequestOp, ResponseOp, TxnRequest, TxnResponse,
-        compare::{CompareResult, CompareTarget, TargetUnion},
-        lease_client::LeaseClient,
-        request_op, response_op,
+        KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest, TxnRequest, lease_client::LeaseClient,
     },
-    keeps_no_locks,
-    wire::{Answer, Wire},
+    shared::Shared,
+    time::Asked,
+    txn::{
+        absent, delete, found, is_of, key_of, life_of, number, number_text, put, range,
+        range_after, ranges, stored,
+    },
+    wire::Answer,
 };
 use crate::{
-    ids::{ClientId, Life, Token},
+    clock::{self, sleep_until},
+    ids::{Life, Token},
+    limits::COUNTER_MAX,
     name::LockKey,
     shard::{
         ConnectionId, ShardError,
-        docs::{
-            Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session, TokenChange,
-        },
+        docs::{Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session},
     },
 };
 
-/// Documents in one transaction, at most: etcd takes 128 operations, by default.
+/// Documents read in one transaction, at most: others are read with them.
 const READ_AT_ONCE: usize = 96;
+
+/// Keys read in one transaction for a page, at most.
+const PAGE_AT_ONCE: usize = 512;
+
+/// Documents in a commit, at most: so many conditions fit beside those on life, gate, clock and tokens.
+const COMMIT_MAX: usize = 120;
+
+/// The pause between two attempts is a random part of this, times their number, up to the second one.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSES_MAX: u32 = 8;
 
 /// The gate of a session that is not used any more is deleted after this.
 const GATE_SECONDS: i64 = 3600;
 
-/// Commits after which a session says that it is in use. Reads do not count: a session that commits nothing for
-/// [`GATE_SECONDS`] is over, and its next commit fails once.
-const KEEP_EVERY: u32 = 128;
+/// How often a session says that it is in use.
+const KEEP_EVERY: Duration = Duration::from_secs(GATE_SECONDS as u64 / 4);
 
 /// A sequence of reads and commits. Every commit depends on the session's gate, a key that a later session deletes: so the
 /// requests of a session may go to several nodes.
 #[derive(Debug)]
 pub(super) struct EtcdSession {
-    wire: Arc<Wire>,
-    life: Life,
-    id: ConnectionId,
-    lease: i64,
-    /// Commits since the start, or since the session last said that it is in use.
-    commits: u32,
-    /// Documents as they were last read or written: the version in their text, and etcd's revision.
-    seen: HashMap<Name, (u64, i64)>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) life: Life,
+    pub(super) id: ConnectionId,
+    pub(super) lease: i64,
+    /// When it last said that it is in use.
+    kept: clock::Instant,
+    /// Documents as they were last read or written: the version in their text, and etcd's revision. Of locks, only those
+    /// of the last read, and later writes.
+    pub(super) seen: HashMap<Name, (u64, i64)>,
+    /// Documents that this session made since its last sweep.
+    pub(super) made: usize,
+    /// Where that sweep stopped.
+    pub(super) swept: Vec<u8>,
 }
 
 impl EtcdSession {
     /// Makes a gate, deletes that of `former`, and begins the life if there is none.
     pub(super) async fn open(
-        wire: Arc<Wire>,
+        shared: Arc<Shared>,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, ShardError> {
+        let wire = &shared.wire;
+        let kept = shared.now();
         let grant = LeaseGrantRequest { ttl: GATE_SECONDS };
         let granted = wire.ask(grant, |channel, request| async move {
             LeaseClient::new(channel).lease_grant(request).await
@@ -66,9 +84,9 @@ impl EtcdSession {
         let lease = granted.await?.value.id;
         let id = ConnectionId(wire.random.below(1 << 63));
         let first = Life::new(format!("{:032x}", wire.random.id()));
-        let mut gates = vec![put(gate(&wire, id), Vec::new(), lease)];
+        let mut gates = vec![put(wire.gate(id), Vec::new(), lease)];
         if let Some((_, former)) = former {
-            gates.push(delete(gate(&wire, former)));
+            gates.push(delete(wire.gate(former)));
         }
         let life_key = wire.key("life");
         let begin = [put(life_key.clone(), first.as_str().into(), 0)];
@@ -80,20 +98,26 @@ impl EtcdSession {
         let opened = opened.await?.value;
         let life = match opened.succeeded {
             true => first,
-            false => life_of(&found(opened).0)?,
+            false => life_of(&found(opened).next().flatten())?,
         };
         Ok(Self {
-            wire,
+            shared,
             life,
             id,
             lease,
-            commits: 0,
+            kept,
             seen: HashMap::new(),
+            made: 0,
+            swept: Vec::new(),
         })
     }
 
-    /// Says that the gate is in use.
-    async fn keep_gate(&self) -> Result<(), ShardError> {
+    /// Says that the gate is in use, if it is time for that.
+    pub(super) async fn keep_gate(&mut self) -> Result<(), ShardError> {
+        let now = self.shared.now();
+        if now.since(self.kept) < KEEP_EVERY {
+            return Ok(());
+        }
         let id = self.lease;
         let keep = |channel, request: Request<()>| async move {
             let once = stream::once(async move { LeaseKeepAliveRequest { id } });
@@ -103,46 +127,184 @@ impl EtcdSession {
             kept.get_mut().message().await?;
             Ok(Response::new(()))
         };
-        self.wire.ask((), keep).await?;
+        self.shared.wire.ask((), keep).await?;
+        self.kept = now;
         Ok(())
     }
 
-    /// The condition under which `name` is as expected; `Err` if this session knows that it is not.
-    fn condition(&self, name: &Name, expected: Expected) -> Result<Option<Compare>, ()> {
-        match expected {
-            Expected::Any => Ok(None),
-            Expected::Absent => Ok(Some(absent(self.document(name)))),
-            Expected::Version(version) => match self.seen.get(name) {
-                Some((seen, revision)) if *seen == version => Ok(Some(compare(
-                    CompareResult::Equal,
-                    CompareTarget::Mod,
-                    self.document(name),
-                    TargetUnion::ModRevision(*revision),
-                ))),
-                _ => Err(()),
-            },
-        }
-    }
-
-    fn document(&self, name: &Name) -> Vec<u8> {
-        [self.wire.key("documents/"), name.to_bytes()].concat()
-    }
-
-    fn see(&mut self, name: &Name, document: Option<&(Document, i64)>) {
-        match document {
-            Some((document, revision)) => {
-                self.seen
-                    .insert(name.clone(), (document.version, *revision));
-            }
-            None => drop(self.seen.remove(name)),
-        }
-    }
-
-    fn alive(&self, life: &Option<KeyValue>) -> Result<(), ShardError> {
+    pub(super) fn alive(&self, life: &Option<KeyValue>) -> Result<(), ShardError> {
         match life_of(life) {
             Ok(life) if life == self.life => Ok(()),
             _ => Err(ShardError::Unarmed),
         }
+    }
+
+    /// Keeps the revision of a document that was found.
+    pub(super) fn see(
+        &mut self,
+        name: &Name,
+        found: Option<KeyValue>,
+    ) -> Result<Option<Document>, ShardError> {
+        let Some(stored) = found.as_ref().map(stored).transpose()? else {
+            self.seen.remove(name);
+            return Ok(None);
+        };
+        let known = (stored.document.version, stored.revision);
+        self.seen.insert(name.clone(), known);
+        Ok(Some(stored.document))
+    }
+
+    /// Reads documents in one transaction, which may put the clock forward, and draws tokens. Returns its revision, too.
+    async fn look(
+        &mut self,
+        names: &[Name],
+        draw: Option<Draw>,
+    ) -> Result<(Found, i64), ShardError> {
+        let shared = self.shared.clone();
+        // Draws of one process do not compete.
+        let _turn = match draw {
+            Some(_) => Some(shared.draws.lock().await),
+            None => None,
+        };
+        let until = Instant::now() + shared.wire.options.patience;
+        let mut attempt = 0;
+        while Instant::now() < until {
+            attempt += 1;
+            let (found, revision, is_short) = self.try_look(names, draw).await?;
+            if !is_short {
+                return Ok((found, revision));
+            }
+            shared.wire.pause(PAUSE * PAUSES_MAX.min(attempt)).await;
+        }
+        Err(ShardError::Unreachable {
+            reason: format!("other requests drew tokens first, {attempt} times"),
+        })
+    }
+
+    /// An attempt at that. Returns whether another one is needed.
+    async fn try_look(
+        &mut self,
+        names: &[Name],
+        draw: Option<Draw>,
+    ) -> Result<(Found, i64, bool), ShardError> {
+        let (sent, wire) = (self.shared.now(), &self.shared.wire);
+        let tick = self.shared.tick(sent);
+        let tokens = self.shared.tokens();
+        let takes = draw.zip(tokens).and_then(|(draw, (last, _))| {
+            let takes = wanted(draw, last);
+            (takes > 0).then_some(takes)
+        });
+        let head = draw.map(|draw| self.condition(&Name::Head, draw.head));
+        let knows_head = !matches!(head, Some(Err(())));
+        // Tokens that an attempt drew in vain would be lost.
+        let knows_all = knows_head && self.shared.has_clock();
+        let draws = takes.filter(|_| knows_all).zip(tokens);
+        let (mut compare, mut success) = (Vec::new(), Vec::new());
+        if let Some((revision, ms)) = tick {
+            compare.push(is_of(wire.key("clock"), revision));
+            success.push(put(wire.key("clock"), number_text(ms), 0));
+        }
+        if let Some((takes, (last, revision))) = draws {
+            compare.push(is_of(wire.key("tokens"), revision));
+            compare.extend(head.and_then(Result::ok).flatten());
+            let last = number_text(last.get() + takes);
+            success.push(put(wire.key("tokens"), last, 0));
+        }
+        let keys = ["life", "clock", "tokens"].map(|key| wire.key(key));
+        let keys = keys.into_iter().chain([key_of(wire, &Name::Head)]);
+        let keys = keys.chain(names.iter().map(|name| key_of(wire, name)));
+        let failure: Vec<_> = keys.map(|key| range(key, 0)).collect();
+        success.extend(failure.clone());
+        let puts = !compare.is_empty();
+        let read = wire.txn(TxnRequest {
+            compare,
+            success,
+            failure: if puts { failure } else { Vec::new() },
+        });
+        let read = read.await?.value;
+        let answered = self.shared.now();
+        let revision = read.header.unwrap_or_default().revision;
+        let done = read.succeeded && puts;
+        let mut found = found(read);
+        let [life, clock, last, head] = std::array::from_fn(|_| found.next().flatten());
+        self.alive(&life)?;
+        let put = done && tick.is_some();
+        let asked = Asked {
+            sent,
+            answered,
+            put,
+        };
+        let clock = number(clock)?;
+        let (now_ms, slack_ms) = self.shared.see_clock(asked, clock);
+        let last = self.shared.see_tokens(number(last)?);
+        let head = self.see(&Name::Head, head)?;
+        let head_is_stale = draw.is_some_and(|draw| is_stale(draw.head, head.as_ref()));
+        let drawn = draws.filter(|_| done).map(|(takes, _)| takes);
+        let fits = draw.is_some_and(|draw| wanted(draw, last) > 0);
+        let documents = names.iter().zip(found);
+        let documents = documents.map(|(name, found)| self.see(name, found));
+        let documents = documents.collect::<Result<_, _>>()?;
+        let found = Found {
+            now_ms,
+            slack_ms,
+            last: Token::from_number(last.get() - drawn.unwrap_or(0)),
+            drawn: drawn.unwrap_or(0),
+            head_is_stale,
+            documents,
+        };
+        let has_no_clock = self.shared.keeps_locks && clock.1 == 0;
+        let is_short = draw.is_some() && drawn.is_none() && !head_is_stale && fits;
+        Ok((found, revision, is_short || has_no_clock))
+    }
+
+    /// Reads documents, for their revisions.
+    pub(super) async fn look_at(&mut self, names: &[Name]) -> Result<(), ShardError> {
+        for names in names.chunks(READ_AT_ONCE) {
+            self.look(names, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads documents as they were at `revision`.
+    async fn look_back(
+        &mut self,
+        names: &[Name],
+        revision: i64,
+    ) -> Result<Vec<Option<Document>>, ShardError> {
+        let wire = &self.shared.wire;
+        let keys = [wire.key("life")].into_iter();
+        let keys = keys.chain(names.iter().map(|name| key_of(wire, name)));
+        let read = wire.txn(TxnRequest {
+            success: keys.map(|key| range(key, revision)).collect(),
+            ..TxnRequest::default()
+        });
+        let mut found = found(read.await?.value);
+        self.alive(&found.next().flatten())?;
+        let documents = names.iter().zip(found);
+        documents
+            .map(|(name, found)| self.see(name, found))
+            .collect()
+    }
+}
+
+/// How many tokens `draw` takes after `last`. 0: they would exceed the greatest counter.
+fn wanted(draw: Draw, last: Token) -> u64 {
+    let wanted = match draw.after == last {
+        true => draw.more,
+        false => draw.whole,
+    };
+    match last.counter() + wanted <= COUNTER_MAX {
+        true => wanted,
+        false => 0,
+    }
+}
+
+/// Whether a document is not as expected.
+pub(super) fn is_stale(expected: Expected, document: Option<&Document>) -> bool {
+    match expected {
+        Expected::Any => false,
+        Expected::Absent => document.is_some(),
+        Expected::Version(version) => document.is_none_or(|its| its.version != version),
     }
 }
 
@@ -161,275 +323,83 @@ impl Session for EtcdSession {
         true
     }
 
-    /// Only a request shows it.
-    async fn ended(&mut self) {
-        pending().await
+    fn commit_max(&self) -> usize {
+        COMMIT_MAX
     }
 
-    /// The time is 0: no document here has an end.
-    async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
-        if draw.is_some() {
-            return Err(keeps_no_locks());
+    /// Keeps the gate. Otherwise only a request shows the end.
+    async fn ended(&mut self) {
+        loop {
+            let clock = &*self.shared.wire.options.clock;
+            sleep_until(clock, self.kept + KEEP_EVERY).await;
+            if self.keep_gate().await.is_err() {
+                return;
+            }
         }
-        let mut documents = Vec::new();
+    }
+
+    async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
+        self.keep_gate().await?;
+        if names.iter().any(|name| matches!(name, Name::Lock(_))) {
+            self.seen.retain(|name, _| !matches!(name, Name::Lock(_)));
+        }
+        let (first, later) = names.split_at(names.len().min(READ_AT_ONCE));
+        let (mut found, revision) = self.look(first, draw).await?;
+        for names in later.chunks(READ_AT_ONCE) {
+            let documents = self.look_back(names, revision).await?;
+            found.documents.extend(documents);
+        }
+        Ok(found)
+    }
+
+    async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
+        let wire = &self.shared.wire;
+        let locks = wire.document(Name::LOCK);
+        let after = after.map(|key| key_of(wire, &Name::Lock(key.clone())));
+        let mut after = after.unwrap_or_else(|| locks.clone());
         let mut revision = 0;
-        // Without names too: the life is to be read.
-        for names in names
-            .chunks(READ_AT_ONCE)
-            .chain(names.is_empty().then_some(names))
-        {
-            let ranges = names
-                .iter()
-                .map(|name| range(self.document(name), revision));
-            let life = range(self.wire.key("life"), revision);
-            let read = self.wire.txn(TxnRequest {
-                success: [life].into_iter().chain(ranges).collect(),
-                ..TxnRequest::default()
-            });
-            let read = read.await?.value;
-            // Later parts are read as of the first one.
+        let mut documents = Vec::new();
+        loop {
+            let keys = ["life", "clock"].map(|key| range(wire.key(key), revision));
+            let page = range_after(&locks, &after, PAGE_AT_ONCE, revision);
+            let Answer { value: read, .. } = wire
+                .txn(TxnRequest {
+                    success: keys.into_iter().chain([page]).collect(),
+                    ..TxnRequest::default()
+                })
+                .await?;
             if revision == 0 {
                 revision = read.header.unwrap_or_default().revision;
             }
-            let (life, found) = found(read);
-            self.alive(&life)?;
-            for (name, found) in names.iter().zip(found) {
-                let document = found.map(|found| document(&found)).transpose()?;
-                self.see(name, document.as_ref());
-                documents.push(document.map(|(document, _)| document));
+            let [life, clock, found] = {
+                let mut ranges = ranges(read);
+                std::array::from_fn(|_| ranges.next().unwrap_or_default())
+            };
+            self.alive(&life.into_iter().next())?;
+            let (now_ms, _) = number(clock.into_iter().next())?;
+            let is_last = found.len() < PAGE_AT_ONCE;
+            after = found.last().map_or(after, |found| found.key.clone());
+            let prefix = wire.document(b"").len();
+            for found in &found {
+                let document = stored(found)?.document;
+                let key = Name::lock(&found.key[prefix..]);
+                documents.extend(key.map(|key| (key, document)));
+            }
+            documents.retain(|(_, document): &(_, Document)| !document.content.is_empty());
+            if is_last || documents.len() > limit {
+                let more = documents.len() > limit;
+                documents.truncate(limit);
+                return Ok(Page {
+                    now_ms,
+                    documents,
+                    more,
+                });
             }
         }
-        Ok(Found {
-            now_ms: 0,
-            last: Token::default(),
-            drawn: 0,
-            head_is_stale: false,
-            documents,
-        })
-    }
-
-    async fn page(&mut self, _after: Option<&LockKey>, _limit: usize) -> Result<Page, ShardError> {
-        Err(keeps_no_locks())
     }
 
     async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
-        let has_end = commit.writes.iter().any(|write| write.ends_ms.is_some());
-        if has_end || commit.tokens != TokenChange::None {
-            return Err(keeps_no_locks());
-        }
-        self.commits += 1;
-        if self.commits >= KEEP_EVERY {
-            self.keep_gate().await?;
-            self.commits = 0;
-        }
-        let writes = commit
-            .writes
-            .iter()
-            .map(|write| (&write.name, write.expected));
-        let checks = commit
-            .checks
-            .iter()
-            .map(|(name, expected)| (name, *expected));
-        let (mut conditions, mut names, mut stale) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, expected) in checks.chain(writes) {
-            names.push(name);
-            match self.condition(name, expected) {
-                Ok(condition) => conditions.extend(condition),
-                Err(()) => stale.push(name.clone()),
-            }
-        }
-        if !stale.is_empty() {
-            return Ok(Committed::Refused { stale });
-        }
-        let Answer { value, is_repeated } = self
-            .wire
-            .txn(self.transaction(commit, conditions, &names))
-            .await?;
-        if value.succeeded {
-            let revision = value.header.unwrap_or_default().revision;
-            for write in &commit.writes {
-                self.seen
-                    .insert(write.name.clone(), (commit.version, revision));
-            }
-            return Ok(Committed::Done);
-        }
-        self.refused(commit, &names, value, is_repeated)
-    }
-}
-
-impl EtcdSession {
-    /// The commit as etcd takes it; if it is refused, the life, the gate and `names` are read.
-    fn transaction(
-        &self,
-        commit: &Commit,
-        conditions: Vec<Compare>,
-        names: &[&Name],
-    ) -> TxnRequest {
-        let (life, gate) = (self.wire.key("life"), gate(&self.wire, self.id));
-        let mut compare = conditions;
-        compare.push(self::compare(
-            CompareResult::Equal,
-            CompareTarget::Value,
-            life.clone(),
-            TargetUnion::Value(self.life.as_str().into()),
-        ));
-        compare.push(self::compare(
-            CompareResult::Greater,
-            CompareTarget::Create,
-            gate.clone(),
-            TargetUnion::CreateRevision(0),
-        ));
-        let documents = commit.writes.iter().map(|write| {
-            let text = format!("{} {}", commit.version, write.content);
-            put(self.document(&write.name), text.into(), 0)
-        });
-        let mut messages: HashMap<ClientId, Vec<&str>> = HashMap::new();
-        for (client, text) in &commit.messages {
-            messages.entry(*client).or_default().push(text);
-        }
-        let messages = messages.into_iter().map(|(client, texts)| {
-            let texts = serde_json::to_vec(&texts).expect("texts");
-            put(inbox(&self.wire, client), texts, 0)
-        });
-        let keys = [life, gate]
-            .into_iter()
-            .chain(names.iter().map(|name| self.document(name)));
-        TxnRequest {
-            compare,
-            success: documents.chain(messages).collect(),
-            failure: keys.map(|key| range(key, 0)).collect(),
-        }
-    }
-
-    /// Why the commit was not done, by what was found instead.
-    fn refused(
-        &mut self,
-        commit: &Commit,
-        names: &[&Name],
-        answer: TxnResponse,
-        is_repeated: bool,
-    ) -> Result<Committed, ShardError> {
-        let (life, mut found) = found(answer);
-        self.alive(&life)?;
-        if found.next().flatten().is_none() {
-            return Err(ShardError::NoReply {
-                reason: "another connection has ended this one".into(),
-            });
-        }
-        let before = |name: &&Name| self.seen.get(*name).copied();
-        let before: Vec<_> = names.iter().map(before).collect();
-        let mut stale = Vec::new();
-        let mut is_done = false;
-        for ((name, found), before) in names.iter().zip(found).zip(before) {
-            let document = found.map(|found| document(&found)).transpose()?;
-            self.see(name, document.as_ref());
-            let version = document.as_ref().map(|(document, _)| document.version);
-            is_done |= version == Some(commit.version);
-            if document.map(|(document, revision)| (document.version, revision)) != before {
-                stale.push((*name).clone());
-            }
-        }
-        match is_repeated && !commit.writes.is_empty() {
-            // The first request was applied; its answer was lost.
-            true if is_done => Ok(Committed::Done),
-            true => Err(ShardError::NoReply {
-                reason: "the node that was asked first gave no answer".into(),
-            }),
-            false => Ok(Committed::Refused { stale }),
-        }
-    }
-}
-
-impl Wire {
-    /// A key of the prefix.
-    pub(super) fn key(&self, name: &str) -> Vec<u8> {
-        format!("{}/{name}", self.options.prefix.as_str()).into_bytes()
-    }
-}
-
-/// The key whose values are the messages to `client`.
-pub(super) fn inbox(wire: &Wire, client: ClientId) -> Vec<u8> {
-    wire.key(&format!("messages/{client}"))
-}
-
-fn gate(wire: &Wire, ConnectionId(id): ConnectionId) -> Vec<u8> {
-    wire.key(&format!("gates/{id}"))
-}
-
-/// The life that is stored.
-pub(super) fn life_of(life: &Option<KeyValue>) -> Result<Life, ShardError> {
-    let life = life
-        .as_ref()
-        .and_then(|life| str::from_utf8(&life.value).ok());
-    life.map(Life::new).ok_or(ShardError::Unarmed)
-}
-
-/// What the ranges of a transaction found, the first one apart.
-pub(super) fn found(
-    answer: TxnResponse,
-) -> (Option<KeyValue>, impl Iterator<Item = Option<KeyValue>>) {
-    let range = |response: ResponseOp| match response.response {
-        Some(response_op::Response::Range(range)) => Some(range.kvs.into_iter().next()),
-        _ => None,
-    };
-    let mut found = answer.responses.into_iter().filter_map(range);
-    (found.next().flatten(), found)
-}
-
-/// A stored document, and etcd's revision of it.
-fn document(found: &KeyValue) -> Result<(Document, i64), ShardError> {
-    let text = str::from_utf8(&found.value).ok();
-    let parts = text.and_then(|text| text.split_once(' '));
-    let parsed = parts.and_then(|(version, content)| {
-        let version = version.parse().ok()?;
-        let content = content.to_owned();
-        Some(Document { version, content })
-    });
-    let document = parsed.ok_or_else(|| ShardError::Refused {
-        what: "a read",
-        reason: format!(
-            "{} is not what Ringfence wrote",
-            String::from_utf8_lossy(&found.key)
-        ),
-    })?;
-    Ok((document, found.mod_revision))
-}
-
-fn compare(
-    result: CompareResult,
-    target: CompareTarget,
-    key: Vec<u8>,
-    union: TargetUnion,
-) -> Compare {
-    Compare {
-        result: result.into(),
-        target: target.into(),
-        key,
-        target_union: Some(union),
-    }
-}
-
-fn absent(key: Vec<u8>) -> Compare {
-    let never = TargetUnion::CreateRevision(0);
-    compare(CompareResult::Equal, CompareTarget::Create, key, never)
-}
-
-fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
-    let put = PutRequest { key, value, lease };
-    RequestOp {
-        request: Some(request_op::Request::Put(put)),
-    }
-}
-
-fn delete(key: Vec<u8>) -> RequestOp {
-    RequestOp {
-        request: Some(request_op::Request::DeleteRange(DeleteRangeRequest { key })),
-    }
-}
-
-/// Reads one key, as of `revision`; 0: now.
-pub(super) fn range(key: Vec<u8>, revision: i64) -> RequestOp {
-    RequestOp {
-        request: Some(request_op::Request::Range(RangeRequest { key, revision })),
+        self.keep_gate().await?;
+        self.commit_and_sweep(commit).await
     }
 }

@@ -21,13 +21,17 @@ use tonic::{
 use super::{
     EtcdOptions,
     api::{
-        AuthenticateRequest, TxnRequest, TxnResponse, auth_client::AuthClient, kv_client::KvClient,
+        AuthenticateRequest, StatusRequest, TxnRequest, TxnResponse, auth_client::AuthClient,
+        kv_client::KvClient, maintenance_client::MaintenanceClient,
     },
 };
 use crate::{random::Random, shard::ShardError};
 
 /// A node that answers no ping for this long is given up. etcd refuses more frequent pings than one in 5 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// The longest answer: many documents of locks, each with many waiters.
+const ANSWER_MAX: usize = 1 << 28;
 
 /// The pause before the next node is asked is a random part of this, from half of it.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -79,8 +83,35 @@ impl Wire {
 
     /// Applies a transaction.
     pub(super) async fn txn(&self, txn: TxnRequest) -> Result<Answer<TxnResponse>, ShardError> {
-        let ask = |channel, request| async move { KvClient::new(channel).txn(request).await };
+        let ask = |channel, request| async move {
+            let client = KvClient::new(channel).max_decoding_message_size(ANSWER_MAX);
+            { client }.txn(request).await
+        };
         self.ask(txn, ask).await
+    }
+
+    /// Waits for a random part of `length`.
+    pub(super) async fn pause(&self, length: Duration) {
+        sleep(self.random.jitter(length)).await;
+    }
+
+    /// Refuses a cluster that cannot keep locks: an older one, or one that has no space left.
+    pub(super) async fn check(&self) -> Result<(), ShardError> {
+        let ask =
+            |channel, request| async move { MaintenanceClient::new(channel).status(request).await };
+        let status = self.ask(StatusRequest {}, ask).await?.value;
+        let address = &self.options.address;
+        let refused = |reason: String| Err(ShardError::Unusable { reason });
+        if !is_new_enough(&status.version) {
+            let version = &status.version;
+            return refused(format!(
+                "{address} is etcd {version}: 3.4 or later is needed"
+            ));
+        }
+        match &status.errors[..] {
+            [] => Ok(()),
+            errors => refused(format!("{address} has a fault: {}", errors.join(", "))),
+        }
     }
 
     /// Sends `message` to one node after the other, until one answers or the patience ends.
@@ -223,6 +254,13 @@ impl Wire {
     }
 }
 
+/// Whether it is 3.4 or later.
+fn is_new_enough(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+    let version = (parts.next().flatten(), parts.next().flatten());
+    version >= (Some(3), Some(4))
+}
+
 /// What `status` means for the request.
 fn judge(status: &Status) -> Failure {
     let words = match status.source() {
@@ -235,9 +273,9 @@ fn judge(status: &Status) -> Failure {
         Code::InvalidArgument if words.contains("revision of auth store is old") => {
             Failure::LoggedOut(words)
         }
-        Code::InvalidArgument if words.contains("user name is empty") => unusable(
-            "etcd wants a login: give the topology's address as etcd://user:password@host".into(),
-        ),
+        Code::InvalidArgument if words.contains("user name is empty") => {
+            unusable("etcd wants a login: give the address as etcd://user:password@host".into())
+        }
         Code::InvalidArgument if words.contains("authentication failed") => {
             unusable("etcd refuses the user or the password".into())
         }

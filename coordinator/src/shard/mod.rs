@@ -14,7 +14,7 @@ mod migration;
 mod mode;
 mod notification;
 mod op;
-mod rules;
+pub(crate) mod rules;
 mod server;
 mod slots;
 
@@ -44,8 +44,8 @@ pub use mode::{LockKind, LockMode};
 pub use notification::{Notification, QueuedGrant, Subscription};
 pub use op::{Answers, Op, Proof, Release, Reply, Request, ShardTime, Ticket};
 pub use ringfence_segment_lock::Effect;
+pub(crate) use server::keeps_counters;
 pub use server::{ServerAddress, ServerAddressError, ServerOptions};
-pub(crate) use server::{keeps_counters, keeps_locks};
 pub use slots::{Mode, SlotState, SlotStates};
 
 use crate::ids::{Epoch, Token};

@@ -14,7 +14,7 @@ use super::{
     redis::{Address, AddressError, RedisOptions, RedisShard},
 };
 #[cfg(feature = "etcd")]
-use crate::etcd::{EtcdAddress, EtcdAddressError, EtcdOptions, etcd_home};
+use crate::etcd::{self, EtcdAddress, EtcdAddressError, EtcdOptions, etcd_home, etcd_shard};
 use crate::{ids::ClientId, name::KeyPrefix, random::Random};
 
 /// The address of a server: of Redis, or, with the features `postgres`, `mysql` and `etcd`, of PostgreSQL, MariaDB and
@@ -29,7 +29,7 @@ pub enum ServerAddress {
     /// `mysql://`.
     #[cfg(feature = "mysql")]
     Mysql(MysqlAddress),
-    /// `etcd://` or `etcds://`: for the topology alone.
+    /// `etcd://` or `etcds://`.
     #[cfg(feature = "etcd")]
     Etcd(EtcdAddress),
 }
@@ -74,7 +74,7 @@ pub enum ServerOptions {
     /// A server of MariaDB.
     #[cfg(feature = "mysql")]
     Mysql(MysqlOptions),
-    /// A cluster of etcd, which keeps the topology alone.
+    /// A cluster of etcd.
     #[cfg(feature = "etcd")]
     Etcd(EtcdOptions),
 }
@@ -111,11 +111,6 @@ pub(super) fn is_plain(name: &str, more: &str) -> bool {
 /// Whether the server at `address` keeps counters; servers of documents keep locks alone.
 pub(crate) fn keeps_counters(address: &str) -> bool {
     Kind::of(address) == Kind::Redis
-}
-
-/// Whether the server at `address` keeps locks. etcd keeps the topology alone.
-pub(crate) fn keeps_locks(address: &str) -> bool {
-    Kind::of(address) != Kind::Etcd
 }
 
 impl ServerAddress {
@@ -302,7 +297,8 @@ impl ServerOptions {
     }
 
     /// Makes what a server needs to be a shard, unless it is there: on PostgreSQL logged tables, which needs the right to
-    /// make a schema; on MariaDB tables and procedures; on others nothing.
+    /// make a schema; on MariaDB tables and procedures; on others nothing. A cluster of etcd is checked: its version, and
+    /// whether it has space.
     ///
     /// # Errors
     ///
@@ -319,7 +315,7 @@ impl ServerOptions {
             #[cfg(feature = "mysql")]
             Self::Mysql(options) => mysql::prepare(options).await,
             #[cfg(feature = "etcd")]
-            Self::Etcd(_) => Ok(()),
+            Self::Etcd(options) => etcd::check(options).await,
         }
     }
 
@@ -327,12 +323,14 @@ impl ServerOptions {
     pub fn shard(&self, random: &Arc<Random>) -> Arc<dyn Shard> {
         match (self, self.docs(random)) {
             (Self::Redis(options), _) => Arc::new(RedisShard::new(options.clone())),
+            #[cfg(feature = "etcd")]
+            (Self::Etcd(options), _) => Arc::new(etcd_shard(options.clone(), random.clone())),
             #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
             (_, docs) => Arc::new(docs.expect("all others store documents")),
         }
     }
 
-    /// The shard, if its server stores documents.
+    /// The shard, if its server stores documents, for requests about the topology.
     pub(crate) fn docs(&self, _random: &Arc<Random>) -> Option<DocsShard> {
         match self {
             Self::Redis(_) => None,

@@ -1,6 +1,7 @@
 //! Shards of documents, under processes that get in each other's way.
 
 mod crash;
+mod etcd;
 mod held_up;
 mod mutants;
 mod races;
@@ -10,7 +11,9 @@ use std::time::Duration;
 
 use ringfence_conformance::shard::Fixture;
 
-use crate::{docs_fixture::Docs, mariadb_fixture::Maria, postgres_fixture::Postgres};
+use crate::{
+    docs_fixture::Docs, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
+};
 
 /// Requests and answers overtake each other at random.
 #[tokio::test]
@@ -40,6 +43,13 @@ async fn of_processes_on_mariadb_one_holds_a_lock_and_tokens_rise() {
 #[tokio::test]
 async fn of_processes_on_postgresql_one_holds_a_lock_and_tokens_rise() {
     let raced = races::run(&Postgres::new().await, 500).await;
+    println!("{raced:?}");
+    raced.assert_not_vacuous();
+}
+
+#[tokio::test]
+async fn of_processes_on_etcd_one_holds_a_lock_and_tokens_rise() {
+    let raced = races::run(&OnEtcd::new().await, 500).await;
     println!("{raced:?}");
     raced.assert_not_vacuous();
 }

@@ -43,10 +43,10 @@ impl Raced {
 
 /// The holder of each key, as the processes believe, and its last token.
 #[derive(Default)]
-struct Belief(Mutex<HashMap<LockKey, (Option<Nonce>, Token)>>);
+pub(crate) struct Belief(Mutex<HashMap<LockKey, (Option<Nonce>, Token)>>);
 
 impl Belief {
-    fn begins(&self, key: &LockKey, nonce: Nonce, token: Token) {
+    pub(crate) fn begins(&self, key: &LockKey, nonce: Nonce, token: Token) {
         let mut keys = self.0.lock();
         let (holder, last) = keys.entry(key.clone()).or_default();
         assert_eq!(*holder, None, "{key} has two holders: {nonce} too");
@@ -55,7 +55,7 @@ impl Belief {
     }
 
     /// The release is sent after this.
-    fn ends(&self, key: &LockKey, nonce: Nonce) {
+    pub(crate) fn ends(&self, key: &LockKey, nonce: Nonce) {
         let mut keys = self.0.lock();
         let known = keys.get_mut(key).expect("it was granted");
         assert_eq!(known.0.take(), Some(nonce), "{key}");

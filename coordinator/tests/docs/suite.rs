@@ -6,10 +6,14 @@ use async_trait::async_trait;
 use ringfence_conformance::store::Fixture;
 use ringfence_coordinator::{
     clock::BootClock,
+    etcd::etcd_store,
+    random::Random,
     shard::{docs::Store, mysql::mysql_store, postgres::postgres_store},
 };
 
-use crate::{docs_fixture::Server, mariadb_fixture::Maria, postgres_fixture::Postgres};
+use crate::{
+    docs_fixture::Server, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
+};
 
 #[async_trait]
 impl Fixture for Postgres {
@@ -30,6 +34,17 @@ impl Fixture for Maria {
 
     async fn begin_life(&self) {
         self.run("UPDATE `{}_life` SET id = uuid()").await;
+    }
+}
+
+#[async_trait]
+impl Fixture for OnEtcd {
+    fn store(&self) -> Arc<dyn Store> {
+        etcd_store(self.options.clone(), Arc::new(Random::from_os()))
+    }
+
+    async fn begin_life(&self) {
+        self.end_life();
     }
 }
 
@@ -64,4 +79,8 @@ mod mariadb {
 
 mod postgres {
     ringfence_conformance::store_conformance!(crate::postgres_fixture::Postgres::bare());
+}
+
+mod etcd {
+    ringfence_conformance::store_conformance!(crate::etcd_fixture::OnEtcd::bare());
 }

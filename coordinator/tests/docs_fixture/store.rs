@@ -141,6 +141,7 @@ impl State {
         self.last += drawn;
         Found {
             now_ms: self.now_ms(),
+            slack_ms: 0,
             last,
             drawn,
             head_is_stale,
@@ -308,6 +309,10 @@ impl Session for Connection {
 
     fn is_durable(&self) -> bool {
         false
+    }
+
+    fn commit_max(&self) -> usize {
+        usize::MAX
     }
 
     async fn ended(&mut self) {

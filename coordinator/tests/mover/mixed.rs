@@ -19,7 +19,9 @@ use super::{
     lockers::{Lockers, Ring},
     servers::mover,
 };
-use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres, redis_fixture::Redis};
+use crate::{
+    etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres, redis_fixture::Redis,
+};
 
 /// As the pointer of the fixture on Redis has it.
 const TOPOLOGY: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
@@ -58,6 +60,11 @@ async fn locks_move_from_redis_to_postgresql_and_none_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_move_from_redis_to_mariadb_and_none_is_lost() {
     locks_move_from_redis(&Maria::new().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_move_from_redis_to_etcd_and_none_is_lost() {
+    locks_move_from_redis(&OnEtcd::new().await).await;
 }
 
 async fn locks_move_from_redis(to: &dyn Fixture) {

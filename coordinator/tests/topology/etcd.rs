@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -15,7 +15,7 @@ use ringfence_coordinator::{
     name::KeyPrefix,
     random::Random,
     shard::{
-        ServerOptions, ShardError,
+        ShardError,
         docs::{Commit, Committed, Expected, Name, Store, TokenChange, Write},
         redis::RedisOptions,
     },
@@ -24,35 +24,21 @@ use ringfence_coordinator::{
         redis::{Founding, Joined},
     },
 };
-use ringfence_ring::Weight;
 use ringfence_test_support::{Secured, database::etcd::Etcd};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::{Mutex, watch},
+    sync::watch,
     task::JoinSet,
     time::timeout,
 };
 
-use super::servers::{Servers, founding, join_with, options, successor};
+use crate::etcd_fixture::shared;
+
+use super::servers::{Servers, founding, join_with, successor};
 
 /// The limit of every wait: a leader is elected within 2 s.
 const SOON: Duration = Duration::from_secs(10);
-
-/// One node, of all tests that run now. Each has a prefix of its own.
-static SHARED: Mutex<Weak<Etcd>> = Mutex::const_new(Weak::new());
-
-async fn shared() -> Arc<Etcd> {
-    let mut shared = SHARED.lock().await;
-    match shared.upgrade() {
-        Some(etcd) => etcd,
-        None => {
-            let etcd = Arc::new(Etcd::spawn(1).await);
-            *shared = Arc::downgrade(&etcd);
-            etcd
-        }
-    }
-}
 
 /// A topology whose one shard is on Redis.
 struct OnEtcd {
@@ -404,25 +390,5 @@ async fn relay(client: TcpStream, server: TcpStream, mut answers: watch::Receive
     tokio::select! {
         _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
         () = back => {}
-    }
-}
-
-/// etcd keeps no locks.
-#[tokio::test]
-async fn etcd_is_no_shard() {
-    let stage = OnEtcd::new().await;
-    let url = stage.etcd.url();
-    let seed = ServerOptions::new(
-        url.parse().unwrap(),
-        stage.servers.seeds()[0].client,
-        stage.prefix.clone(),
-    );
-    let seeds = vec![options(&stage.servers.0[0].url()).into(), seed.clone()];
-    let seeded = join_with(seeds, founding()).await.map(drop);
-    let added = stage.founded.store.take_in(seed, None, Weight::ONE).await;
-    for refused in [seeded, added.map(drop)] {
-        let error = refused.unwrap_err();
-        assert!(matches!(error, TopologyError::Seeds(_)), "{error:?}");
-        assert!(error.to_string().contains("no locks"), "{error}");
     }
 }

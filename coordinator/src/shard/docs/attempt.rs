@@ -43,6 +43,8 @@ pub(super) struct Read {
     pub(super) names: BTreeSet<Name>,
     pub(super) locks: Locks,
     pub(super) now_ms: u64,
+    /// As in [`Found`](super::Found).
+    pub(super) slack_ms: u64,
     /// The last token before the draw.
     pub(super) last: Token,
     pub(super) drawn: u64,
@@ -105,6 +107,7 @@ impl Desk {
         if found.head_is_stale {
             self.view = View::default();
         }
+        self.view.slack_ms = found.slack_ms;
         let mut locks = Locks::default();
         for (key, document) in keys.iter().zip(&found.documents) {
             locks.put(key.clone(), document.as_ref())?;
@@ -113,6 +116,7 @@ impl Desk {
             names,
             locks,
             now_ms: found.now_ms,
+            slack_ms: found.slack_ms,
             last: found.last,
             drawn: found.drawn,
             head_is_stale: found.head_is_stale,

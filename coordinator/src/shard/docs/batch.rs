@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     attempt::{ATTEMPTS, Changes, Desk, Read, imports_in, overtaken},
-    store::{Draw, Name, TokenChange},
+    store::{Draw, Name, SLACK_MAX, TokenChange},
     view::View,
 };
 use crate::{
@@ -45,38 +45,33 @@ impl Drawn {
 }
 
 impl Desk {
-    /// Applies a batch: in one commit, or request by request if that is always overtaken.
+    /// Applies a batch: in as few commits as it takes, or request by request if one is always overtaken.
     pub(super) async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
-        if let [] | [_] = batch {
-            return self.apply(batch, ATTEMPTS).await?.ok_or_else(overtaken);
+        // Beside the head, a request depends on a lock and perhaps an import.
+        let together = self.session.commit_max().saturating_sub(1) / 2;
+        if batch.len() <= together {
+            return self.apply_part(batch).await;
         }
-        match self.apply(batch, TOGETHER).await? {
-            Some(answers) => Ok(answers),
-            None => self.one_by_one(batch).await,
+        let mut all = None;
+        for part in batch.chunks(together) {
+            let one = self.apply_part(part).await;
+            add(&mut all, one)?;
         }
+        Ok(all.expect("it has requests"))
     }
 
-    async fn one_by_one(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
-        let mut all: Option<Answers> = None;
-        for request in batch {
-            let alone = std::slice::from_ref(request);
-            let applied = self.apply(alone, ATTEMPTS).await;
-            let one = match (applied, &all) {
-                (Ok(Some(one)), _) => one,
-                (Ok(None), None) => return Err(overtaken()),
-                (Err(error), None) => return Err(error),
-                // The shard answers all of a batch, or nothing of it.
-                (Ok(None), Some(_)) => return Err(in_part(&overtaken())),
-                (Err(error), Some(_)) => return Err(in_part(&error)),
-            };
-            all = Some(match all {
-                None => one,
-                Some(mut all) => {
-                    all.counter = all.counter.max(one.counter);
-                    all.replies.extend(one.replies);
-                    all
-                }
-            });
+    async fn apply_part(&mut self, part: &[Request]) -> Result<Answers, ShardError> {
+        if let [] | [_] = part {
+            return self.apply(part, ATTEMPTS).await?.ok_or_else(overtaken);
+        }
+        if let Some(answers) = self.apply(part, TOGETHER).await? {
+            return Ok(answers);
+        }
+        let mut all = None;
+        for request in part.chunks(1) {
+            let applied = self.apply(request, ATTEMPTS).await;
+            let one = applied.and_then(|one| one.ok_or_else(overtaken));
+            add(&mut all, one)?;
         }
         Ok(all.expect("it has more than one request"))
     }
@@ -139,15 +134,19 @@ impl Desk {
             self.view = View::default();
             return Err(ShardError::Unarmed);
         };
-        let answers = Batch {
+        let mut answers = Batch {
             armed,
             slots,
             locks: &mut read.locks,
             notifications: &mut notifications,
             full: false,
             now_ms: read.now_ms,
+            slack_ms: read.slack_ms,
         }
         .apply(batch);
+        if read.slack_ms > 0 {
+            without_clock(&mut answers);
+        }
         let last = armed.tokens.last();
         if last_granted(&answers.replies, &notifications) > drawn.end() {
             // Nothing is committed: what the rules proved is not known.
@@ -238,6 +237,33 @@ fn last_granted(replies: &[Reply], notifications: &[Notification]) -> Token {
     let last = |(token, tokens): (Token, u32)| token.get() + u64::from(tokens) - 1;
     let last = replied.chain(notified).map(last).max();
     last.map_or(Token::default(), Token::from_number)
+}
+
+/// A clock that may be late says nothing about its steps; nor does a record that ends later than its lease by a slack.
+fn without_clock(answers: &mut Answers) {
+    answers.now = None;
+    for reply in &mut answers.replies {
+        if let Reply::Held { remaining, .. } = reply {
+            *remaining = remaining.saturating_sub(SLACK_MAX);
+        }
+    }
+}
+
+/// Adds the answers to the next requests of a batch. The shard answers all of a batch, or nothing of it.
+fn add(all: &mut Option<Answers>, one: Result<Answers, ShardError>) -> Result<(), ShardError> {
+    match (all, one) {
+        (None, Err(error)) => Err(error),
+        (Some(_), Err(error)) => Err(in_part(&error)),
+        (all @ None, Ok(one)) => {
+            *all = Some(one);
+            Ok(())
+        }
+        (Some(all), Ok(one)) => {
+            all.counter = all.counter.max(one.counter);
+            all.replies.extend(one.replies);
+            Ok(())
+        }
+    }
 }
 
 /// The error of a batch that was applied in part.

@@ -14,8 +14,8 @@ use crate::{
     limits::LIST_PAGE,
     name::LockKey,
     shard::{
-        Arm, ArmAnswer, Armed, Cursor, Declare, ForceOpen, ForcedOpen, Inspection, List, LockPage,
-        MarkQuiet, ShardError, Step, Stepped,
+        Arm, ArmAnswer, Armed, Cursor, Declare, ForceOpen, ForcedOpen, Grace, Inspection, List,
+        LockPage, MarkQuiet, ShardError, Step, Stepped,
         rules::{self, Head, Slots},
     },
 };
@@ -26,7 +26,13 @@ impl Desk {
         self.change_view(
             |_| BTreeSet::from([Name::Topology]),
             |view, now_ms| match view.affiliation.id() == Some(&*arm.topology) {
-                true => rules::arm(&mut view.head, &mut view.slots, arm, None, now_ms),
+                true => {
+                    let arm = Arm {
+                        grace: longer_grace(arm.grace, view.slack_ms),
+                        ..arm.clone()
+                    };
+                    rules::arm(&mut view.head, &mut view.slots, &arm, None, now_ms)
+                }
                 false => Err(ShardError::Refused {
                     what: "arm",
                     reason: "its pointer does not name this topology".into(),
@@ -95,9 +101,15 @@ impl Desk {
 
     /// As [`rules::force_open`].
     pub(super) async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        self.change(
+        self.change_view(
             |_| all_of(&force.slots),
-            |head, slots, now_ms| rules::force_open(head, slots, force, now_ms),
+            |view, now_ms| {
+                let force = ForceOpen {
+                    grace_for: longer(force.grace_for, view.slack_ms),
+                    ..force.clone()
+                };
+                rules::force_open(&mut view.head, &mut view.slots, &force, now_ms)
+            },
         )
         .await
     }
@@ -217,6 +229,22 @@ fn all_of(slots: &[Slot]) -> BTreeSet<Name> {
         .map(|slot| Name::Slots(rules::codec::states_of(*slot)));
     let imports = slots.iter().map(|slot| Name::Import(*slot));
     states.chain(imports).collect()
+}
+
+/// A length that counts from a clock which may be late by `slack_ms`. None stays none.
+fn longer(length: Duration, slack_ms: u64) -> Duration {
+    match length.is_zero() {
+        true => length,
+        false => length + Duration::from_millis(slack_ms),
+    }
+}
+
+fn longer_grace(grace: Grace, slack_ms: u64) -> Grace {
+    match grace {
+        Grace::Full(length) => Grace::Full(longer(length, slack_ms)),
+        Grace::LessUptime(length) => Grace::LessUptime(longer(length, slack_ms)),
+        Grace::None => Grace::None,
+    }
 }
 
 /// The change from one last token to another. Before a life is armed, there are no tokens.

@@ -32,5 +32,5 @@ pub(crate) use member::{DocsMember, MemberView};
 pub use shard::DocsShard;
 pub use store::{
     COMMIT_WITHIN, Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Inbox, Name,
-    Page, Session, Store, TokenChange, WATCHERS, Write,
+    Page, SLACK_MAX, Session, Store, TokenChange, WATCHERS, Write,
 };

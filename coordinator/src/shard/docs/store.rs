@@ -18,6 +18,9 @@ pub const COMMIT_WITHIN: Duration = Duration::from_secs(5);
 /// takes a later document for the one that was read, or finds nothing where there was something meanwhile.
 pub const FORGET_AFTER: Duration = Duration::from_secs(60);
 
+/// A clock that may be late may be late by so much, at most: see [`Found::slack_ms`].
+pub const SLACK_MAX: Duration = Duration::from_secs(2);
+
 /// The client whose messages go to all that listen for it: they tell of a new topology record. Other clients have random
 /// numbers of 128 bits, and one listener.
 pub const WATCHERS: ClientId = ClientId(0);
@@ -52,6 +55,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 ///   has ended, a commit does nothing: [`ShardError::NoReply`].
 /// * **A read is a snapshot.** It has every commit that was answered before the read was sent. [`Found::now_ms`] is the
 ///   server's clock at the time of the snapshot, or before it, and after the read was sent.
+/// * **The clock runs no faster than time.** Between the snapshot of a read and any later moment, it goes from
+///   [`Found::now_ms`] by at most [`Found::slack_ms`] more than the time between them. It may be slow.
 /// * **A commit is atomic.** It is done only if every document named has the expected version *at the time of the
 ///   commit*, which no other commit can change until this one is visible, and if the server's clock is not past
 ///   [`Commit::not_after_ms`]. Two commits that both change or both check a document are one after the other.
@@ -74,6 +79,9 @@ pub trait Session: fmt::Debug + Send {
 
     /// Whether a crash of the server loses nothing that was answered.
     fn is_durable(&self) -> bool;
+
+    /// Documents that a commit checks or writes, at most.
+    fn commit_max(&self) -> usize;
 
     /// As [`Link::ended`](crate::shard::Link::ended).
     async fn ended(&mut self);
@@ -109,7 +117,7 @@ pub enum Name {
     Head,
     /// The topology that the shard belongs to, and the record of that, if it is kept here. It outlasts lives.
     Topology,
-    /// The states of 64 slots. A commit that writes them writes the head too.
+    /// The states of 1024 slots. A commit that writes them writes the head too.
     Slots(u32),
     /// The knowledge about the keys of a slot that arrives.
     Import(Slot),
@@ -165,6 +173,9 @@ pub struct Draw {
 pub struct Found {
     /// The server's clock, in milliseconds.
     pub now_ms: u64,
+    /// By how much that clock may have been late, at most [`SLACK_MAX`]: ends count from both together. 0: the server has a clock of its own, which
+    /// is never late, nor stands still.
+    pub slack_ms: u64,
     /// The last token before the draw.
     pub last: Token,
     /// How many tokens after `last` were taken. None, if the counter of the token would exceed

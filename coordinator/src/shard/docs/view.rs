@@ -23,6 +23,8 @@ pub(super) struct View {
     pub(super) head: Head,
     pub(super) slots: Slots,
     pub(super) affiliation: Affiliation,
+    /// By how much the server's clock may have been late at the last read.
+    pub(super) slack_ms: u64,
     versions: BTreeMap<Name, Expected>,
 }
 

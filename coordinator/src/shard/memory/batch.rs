@@ -14,6 +14,7 @@ impl Memory {
             notifications: &mut self.notifications,
             full: self.full,
             now_ms,
+            slack_ms: 0,
         }
         .apply(batch);
         let token_epoch = armed.tokens.epoch;

@@ -77,6 +77,10 @@ impl Session for MysqlSession {
         self.is_durable
     }
 
+    fn commit_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Only a request shows it.
     async fn ended(&mut self) {
         pending().await
@@ -103,6 +107,7 @@ impl Session for MysqlSession {
         };
         Ok(Found {
             now_ms,
+            slack_ms: 0,
             last: Token::from_number(last),
             drawn,
             head_is_stale,

@@ -141,6 +141,10 @@ impl Session for PostgresSession {
         self.is_logged && self.durability != "off"
     }
 
+    fn commit_max(&self) -> usize {
+        usize::MAX
+    }
+
     async fn ended(&mut self) {
         self.wire.ended().await;
     }
@@ -167,6 +171,7 @@ impl Session for PostgresSession {
         let documents = versions.zip(contents.into_iter().flatten());
         Ok(Found {
             now_ms: row.get::<_, i64>(1) as u64,
+            slack_ms: 0,
             last: Token::from_number(row.get::<_, i64>(2) as u64),
             drawn: row.get::<_, i64>(3) as u64,
             head_is_stale: row.get(4),

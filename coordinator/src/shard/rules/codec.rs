@@ -414,7 +414,7 @@ pub(crate) fn notification(content: &str) -> Result<Notification, Malformed> {
 }
 
 /// Slots in one document of states.
-pub(crate) const SLOTS_TOGETHER: usize = 64;
+pub(crate) const SLOTS_TOGETHER: usize = 1024;
 
 /// The number of the document with the state of `slot`.
 pub(crate) fn states_of(slot: Slot) -> u32 {

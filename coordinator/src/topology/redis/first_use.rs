@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     ids::ClientId,
     random::Random,
-    shard::{ServerOptions, keeps_locks},
+    shard::ServerOptions,
     topology::{Topology, TopologyError},
 };
 
@@ -110,7 +110,6 @@ impl FirstUse {
             servers.iter().any(|(_, other)| other.address() == address)
         };
         for (place, options) in seeds.into_iter().enumerate() {
-            check_keeps_locks(options.address())?;
             if given(&servers, options.address()) {
                 let address = options.address();
                 return Err(TopologyError::Seeds(format!("{address} is given twice")));
@@ -216,15 +215,5 @@ impl FirstUse {
                 self.founding.within
             ),
         }
-    }
-}
-
-/// Refuses a server that cannot be a shard.
-pub(super) fn check_keeps_locks(address: &str) -> Result<(), TopologyError> {
-    match keeps_locks(address) {
-        true => Ok(()),
-        false => Err(TopologyError::Seeds(format!(
-            "{address} keeps a topology and no locks: it cannot be a shard, only the place of the topology"
-        ))),
     }
 }

@@ -7,7 +7,6 @@ use ringfence_ring::{ShardId, Slot, Weight};
 use super::{
     RedisTopology,
     answers::{Copied, Join, Trace},
-    first_use::check_keeps_locks,
     member::Member,
     stored::Pointer,
     survey::Survey,
@@ -48,7 +47,6 @@ impl RedisTopology {
         let topology = self.load().await?;
         let id = free_id(&topology, id)?;
         let member = self.caller.members.with(options.into());
-        check_keeps_locks(member.address())?;
         self.check_counters([member.address()]).await?;
         let survey = self.survey_with(&member, &topology).await?;
         let address = member.address().to_owned();
@@ -196,7 +194,7 @@ fn seen_later(topology: &Topology, address: &str, fence: &str) -> TopologyError 
 fn restart(address: &str, why: &str) -> TopologyError {
     let anew = match keeps_counters(address) {
         true => "restart it",
-        false => "begin another life there (DELETE FROM its table life)",
+        false => "begin another life there (delete what its table life has, or its key life)",
     };
     TopologyError::Seeds(format!("{address} {why}: {anew}, and add it then"))
 }

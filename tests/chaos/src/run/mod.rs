@@ -87,7 +87,7 @@ pub struct RunArgs {
     /// Has the locks granted by two coordinators of the service. Things are done to them, and nothing to shards.
     #[arg(long, conflicts_with = "mixed")]
     pub service: bool,
-    /// Has shards on Redis, on PostgreSQL and on MariaDB. One of them, which the seed chooses, keeps the topology's record.
+    /// Has shards on three of Redis, PostgreSQL, MariaDB and etcd. One of them, which the seed chooses, keeps the topology's record.
     #[arg(long)]
     pub mixed: bool,
     /// Keeps the histories in this directory, which must not be there yet.
@@ -151,13 +151,15 @@ fn removal(seed: u64) -> Removal {
     }
 }
 
-/// The kinds of the servers. The first one's keeps the record.
+/// The kinds of the servers. The first one's keeps the record; the last one joins.
 fn kinds(mixed: bool, seed: u64) -> [Kind; 4] {
-    let mut kinds = [Kind::Redis; 4];
-    if mixed {
-        kinds[1..3].copy_from_slice(&[Kind::PostgreSql, Kind::MariaDb]);
-        kinds[..3].rotate_left(seed as usize % 3);
+    if !mixed {
+        return [Kind::Redis; 4];
     }
+    let mut kinds = [Kind::Redis, Kind::PostgreSql, Kind::MariaDb, Kind::Etcd];
+    kinds.rotate_left(seed as usize % 4);
+    // The recovery period of a database that joins is never shortened.
+    kinds[3] = Kind::Redis;
     kinds
 }
 

@@ -3,7 +3,7 @@
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
 use ringfence_test_support::{
     Proxy,
-    database::{mariadb::MariaDb, postgresql::PostgreSql},
+    database::{etcd::Etcd, mariadb::MariaDb, postgresql::PostgreSql},
 };
 use tokio::time::sleep;
 
@@ -19,6 +19,7 @@ pub(super) enum Kind {
     Redis,
     PostgreSql,
     MariaDb,
+    Etcd,
 }
 
 impl Kind {
@@ -57,6 +58,8 @@ pub(super) struct Database {
 enum Server {
     PostgreSql(PostgreSql),
     MariaDb(MariaDb),
+    /// Of one node.
+    Etcd(Etcd),
 }
 
 impl Shard {
@@ -72,6 +75,7 @@ impl Shard {
                 let settings = [("innodb_flush_method", "nosync"), ("sync_frm", "0")];
                 Server::MariaDb(MariaDb::spawn_with(&settings).await)
             }
+            Kind::Etcd => Server::Etcd(Etcd::spawn(1).await),
         };
         let options = ServerOptions::new(
             server.url(server.port()).parse().expect("it is ours"),
@@ -89,6 +93,7 @@ impl Shard {
             Self::Database(database) => match database.server {
                 Server::PostgreSql(_) => Kind::PostgreSql,
                 Server::MariaDb(_) => Kind::MariaDb,
+                Server::Etcd(_) => Kind::Etcd,
             },
         }
     }
@@ -128,6 +133,7 @@ impl Server {
         match self {
             Self::PostgreSql(_) => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
             Self::MariaDb(_) => format!("mysql://root@127.0.0.1:{port}/test"),
+            Self::Etcd(_) => format!("etcd://127.0.0.1:{port}"),
         }
     }
 
@@ -135,6 +141,7 @@ impl Server {
         match self {
             Self::PostgreSql(server) => server.port(),
             Self::MariaDb(server) => server.port(),
+            Self::Etcd(server) => server.port(),
         }
     }
 
@@ -142,6 +149,7 @@ impl Server {
         match self {
             Self::PostgreSql(server) => server.kill(),
             Self::MariaDb(server) => server.kill(),
+            Self::Etcd(server) => server.kill(0),
         }
     }
 
@@ -149,6 +157,7 @@ impl Server {
         match self {
             Self::PostgreSql(server) => server.restart().await,
             Self::MariaDb(server) => server.restart().await,
+            Self::Etcd(server) => server.restart(&[0]).await,
         }
     }
 
@@ -156,6 +165,7 @@ impl Server {
         match self {
             Self::PostgreSql(server) => server.stop(),
             Self::MariaDb(server) => server.stop(),
+            Self::Etcd(server) => server.stop(0),
         }
     }
 
@@ -163,6 +173,7 @@ impl Server {
         match self {
             Self::PostgreSql(server) => server.cont(),
             Self::MariaDb(server) => server.cont(),
+            Self::Etcd(server) => server.cont(0),
         }
     }
 }

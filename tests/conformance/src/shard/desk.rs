@@ -153,6 +153,8 @@ pub(super) struct Desk {
     pub(super) map: MapVersion,
     /// When a namespace was last declared, by the view of its requests.
     pub(super) declared: MapVersion,
+    /// As the fixture has it.
+    pub(super) late: Duration,
     namespace: Namespace,
 }
 
@@ -179,6 +181,7 @@ impl Desk {
             mover: mover(fixture).await,
             map,
             declared: MapVersion::UNKNOWN,
+            late: fixture.late(),
             namespace: Namespace::new(name).expect("two plain words"),
         }
     }

@@ -83,6 +83,11 @@ pub trait Fixture: Send + Sync {
     /// Lets `length` pass on the shard's clock.
     async fn elapse(&self, length: Duration);
 
+    /// By so much later than its length an end may be, as the shard reports it.
+    fn late(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Makes every request, and every answer, of connections to come take many turns.
     async fn slow_down(&self);
 

@@ -47,8 +47,8 @@ impl Etcd {
             .map(|(place, port)| format!("n{place}=http://127.0.0.1:{port}"))
             .collect();
         let nodes = peers.iter().enumerate();
-        let nodes = nodes
-            .map(|(place, peer)| Node::new((place, *peer), &cluster.join(","), secured));
+        let nodes =
+            nodes.map(|(place, peer)| Node::new((place, *peer), &cluster.join(","), secured));
         let mut etcd = Self {
             nodes: nodes.collect(),
             scheme: secured.map_or("etcd", |_| "etcds"),

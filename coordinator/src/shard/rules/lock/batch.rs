@@ -30,6 +30,8 @@ pub(crate) struct Batch<'a, L> {
     /// There is no memory for new locks.
     pub(crate) full: bool,
     pub(crate) now_ms: u64,
+    /// By how much the clock may be late: ends count from both together.
+    pub(crate) slack_ms: u64,
 }
 
 impl<L: Locks> Batch<'_, L> {
@@ -80,6 +82,7 @@ impl<L: Locks> Batch<'_, L> {
             slots,
             notifications,
             now_ms,
+            slack_ms,
             ..
         } = self;
         let (slot, quiet) = (slots.get(key.slot()), armed.is_quiet(*map));
@@ -95,6 +98,7 @@ impl<L: Locks> Batch<'_, L> {
                 quiet,
                 outdated,
                 now_ms: *now_ms,
+                slack_ms: *slack_ms,
             };
             context.apply(op, block)
         })

@@ -46,6 +46,8 @@ struct Context<'a> {
     /// A namespace was declared since the sender's view.
     outdated: bool,
     now_ms: u64,
+    /// By how much the clock may be late.
+    slack_ms: u64,
 }
 
 impl Context<'_> {
@@ -230,6 +232,7 @@ impl Context<'_> {
     }
 
     fn end_of(&self, length: Duration) -> u64 {
-        self.now_ms.saturating_add(millis(length))
+        let from_ms = self.now_ms.saturating_add(self.slack_ms);
+        from_ms.saturating_add(millis(length))
     }
 }

@@ -1,0 +1,316 @@
+//! Commits.
+
+use hashbrown::HashMap;
+
+use super::{
+    api::{Compare, RequestOp, TxnRequest, compare::CompareResult},
+    session::{EtcdSession, is_stale},
+    txn::{
+        OPERATIONS_MAX, absent, delete, exists, found, has, is_of, key_of, number, number_text,
+        put, range, range_after, ranges, stored, text,
+    },
+    wire::Answer,
+};
+use crate::{
+    ids::{ClientId, Token},
+    shard::{
+        ShardError,
+        docs::{Commit, Committed, Expected, FORGET_AFTER, Name, Session as _, TokenChange},
+        rules::millis,
+    },
+};
+
+/// Attempts at a commit that raises the last token. Each one that fails means that others drew tokens.
+const ATTEMPTS: u32 = 64;
+
+/// New documents after which a session looks for old ones to delete.
+const SWEEP_AFTER: usize = 128;
+
+/// Documents that a sweep looks at, and those that it deletes, at most.
+const SWEEP: (usize, usize) = (256, 120);
+
+/// What came of one attempt at a commit.
+enum Tried {
+    Answered(Committed),
+    /// Another last token than the one that is known.
+    Again,
+}
+
+impl EtcdSession {
+    pub(super) async fn commit_and_sweep(
+        &mut self,
+        commit: &Commit,
+    ) -> Result<Committed, ShardError> {
+        if self.made >= SWEEP_AFTER {
+            self.sweep().await?;
+        }
+        let changed = commit.checks.len() + commit.writes.len();
+        if changed > self.commit_max() {
+            return Err(ShardError::Unusable {
+                reason: format!(
+                    "a change of {changed} documents: {} fit into a transaction of etcd",
+                    self.commit_max()
+                ),
+            });
+        }
+        self.learn(commit).await?;
+        for _ in 0..ATTEMPTS {
+            match self.try_commit(commit).await? {
+                Tried::Answered(committed) => return Ok(committed),
+                Tried::Again => {}
+            }
+        }
+        Ok(Committed::Refused { stale: Vec::new() })
+    }
+
+    /// Reads documents of whose expected version the revision is not known.
+    async fn learn(&mut self, commit: &Commit) -> Result<(), ShardError> {
+        let unknown = expectations(commit).filter(|(name, expected)| {
+            let expects = matches!(expected, Expected::Version(_));
+            expects && self.condition(name, *expected).is_err()
+        });
+        let unknown: Vec<Name> = unknown.map(|(name, _)| name.clone()).collect();
+        match unknown.is_empty() {
+            true => Ok(()),
+            false => self.look_at(&unknown).await,
+        }
+    }
+
+    /// The condition under which `name` is as expected; `Err` if this session knows no document of that version.
+    pub(super) fn condition(&self, name: &Name, expected: Expected) -> Result<Option<Compare>, ()> {
+        let key = || key_of(&self.shared.wire, name);
+        match expected {
+            Expected::Any => Ok(None),
+            Expected::Absent => Ok(Some(absent(key()))),
+            Expected::Version(version) => match self.seen.get(name) {
+                Some((seen, revision)) if *seen == version => Ok(Some(is_of(key(), *revision))),
+                _ => Err(()),
+            },
+        }
+    }
+
+    async fn try_commit(&mut self, commit: &Commit) -> Result<Tried, ShardError> {
+        let (mut compare, mut stale) = (self.own_conditions(commit), Vec::new());
+        for (name, expected) in expectations(commit) {
+            match self.condition(name, expected) {
+                Ok(condition) => compare.extend(condition),
+                Err(()) => stale.push(name.clone()),
+            }
+        }
+        if !stale.is_empty() {
+            return Ok(Tried::Answered(Committed::Refused { stale }));
+        }
+        let wire = &self.shared.wire;
+        let mut success: Vec<RequestOp> = commit
+            .writes
+            .iter()
+            .map(|write| put(key_of(wire, &write.name), text(write, commit.version), 0))
+            .collect();
+        let tokens = self.token_change(commit.tokens);
+        if let Some(tokens) = &tokens {
+            compare.extend(tokens.condition.clone());
+            let last = tokens.put.map(|last| number_text(last.get()));
+            success.extend(last.map(|last| put(wire.key("tokens"), last, 0)));
+        }
+        let mut messages = self.messages(commit);
+        let later = messages.split_off(messages.len().min(OPERATIONS_MAX - success.len()));
+        success.extend(messages);
+        let keys = ["life", "clock", "tokens"].map(|key| wire.key(key));
+        let keys = keys.into_iter().chain([wire.gate(self.id)]);
+        let keys = keys.chain(expectations(commit).map(|(name, _)| key_of(wire, name)));
+        let answer = wire
+            .txn(TxnRequest {
+                compare,
+                success,
+                failure: keys.map(|key| range(key, 0)).collect(),
+            })
+            .await?;
+        if !answer.value.succeeded {
+            return self.refused(commit, answer);
+        }
+        let revision = answer.value.header.unwrap_or_default().revision;
+        if let Some(last) = tokens.and_then(|tokens| tokens.put) {
+            self.shared.see_tokens((last.get(), revision));
+        }
+        for write in &commit.writes {
+            let known = (commit.version, revision);
+            self.seen.insert(write.name.clone(), known);
+            self.made += usize::from(write.expected == Expected::Absent);
+        }
+        self.send(later).await;
+        Ok(Tried::Answered(Committed::Done))
+    }
+
+    /// The life and the session go on, and the clock is not too late.
+    fn own_conditions(&self, commit: &Commit) -> Vec<Compare> {
+        let wire = &self.shared.wire;
+        let life = self.life.as_str().into();
+        let mut own = vec![
+            has(wire.key("life"), CompareResult::Equal, life),
+            exists(wire.gate(self.id)),
+        ];
+        let after_ms = commit.not_after_ms.checked_add(1);
+        if let Some(after_ms) = after_ms.filter(|_| self.shared.keeps_locks) {
+            let after = number_text(after_ms);
+            own.push(has(wire.key("clock"), CompareResult::Less, after));
+        }
+        own
+    }
+
+    /// What a change of the last token depends on, and the last token that it writes.
+    fn token_change(&self, change: TokenChange) -> Option<TokenPut> {
+        let key = self.shared.wire.key("tokens");
+        let (known, revision) = self.shared.tokens().unwrap_or_default();
+        match change {
+            TokenChange::None => None,
+            TokenChange::Exactly(last) => Some(TokenPut {
+                condition: None,
+                put: Some(last),
+            }),
+            TokenChange::AtLeast(last) if known < last => Some(TokenPut {
+                condition: Some(is_of(key, revision)),
+                put: Some(last),
+            }),
+            TokenChange::AtLeast(last) => {
+                let below = number_text(last.get().saturating_sub(1));
+                Some(TokenPut {
+                    condition: Some(has(key, CompareResult::Greater, below)),
+                    put: None,
+                })
+            }
+        }
+    }
+
+    /// A key for each client. They go with this session's gate.
+    fn messages(&self, commit: &Commit) -> Vec<RequestOp> {
+        let mut messages: HashMap<ClientId, Vec<&str>> = HashMap::new();
+        for (client, text) in &commit.messages {
+            messages.entry(*client).or_default().push(text);
+        }
+        let messages = messages.into_iter().map(|(client, texts)| {
+            let texts = serde_json::to_vec(&texts).expect("texts");
+            put(self.shared.wire.inbox(client), texts, self.lease)
+        });
+        messages.collect()
+    }
+
+    /// Sends messages that found no room in their commit. Messages may be lost.
+    async fn send(&self, messages: Vec<RequestOp>) {
+        for messages in messages.chunks(OPERATIONS_MAX) {
+            let sent = self.shared.wire.txn(TxnRequest {
+                compare: vec![exists(self.shared.wire.gate(self.id))],
+                success: messages.to_vec(),
+                failure: Vec::new(),
+            });
+            if sent.await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Why the commit was not done, by what was found instead.
+    fn refused(
+        &mut self,
+        commit: &Commit,
+        answer: Answer<super::api::TxnResponse>,
+    ) -> Result<Tried, ShardError> {
+        let Answer { value, is_repeated } = answer;
+        let mut found = found(value);
+        let [life, clock, tokens, gate] = std::array::from_fn(|_| found.next().flatten());
+        self.alive(&life)?;
+        if gate.is_none() {
+            return Err(ShardError::NoReply {
+                reason: "another connection has ended this one".into(),
+            });
+        }
+        let (now_ms, _) = number(clock)?;
+        self.shared.see_tokens(number(tokens)?);
+        let (mut stale, mut is_done) = (Vec::new(), false);
+        for ((name, expected), found) in expectations(commit).zip(found) {
+            let document = self.see(name, found)?;
+            let version = document.as_ref().map(|document| document.version);
+            is_done |= version == Some(commit.version);
+            if is_stale(expected, document.as_ref()) {
+                stale.push(name.clone());
+            }
+        }
+        if is_repeated && !commit.writes.is_empty() {
+            // The first request may have been applied; its answer was lost.
+            return match is_done {
+                true => Ok(Tried::Answered(Committed::Done)),
+                false => Err(ShardError::NoReply {
+                    reason: "the node that was asked first gave no answer".into(),
+                }),
+            };
+        }
+        let is_late = self.shared.keeps_locks && now_ms > commit.not_after_ms;
+        Ok(match stale.is_empty() && !is_late {
+            true => Tried::Again,
+            false => Tried::Answered(Committed::Refused { stale }),
+        })
+    }
+
+    /// Deletes some of the documents that ended long ago, unless they are written again meanwhile.
+    async fn sweep(&mut self) -> Result<(), ShardError> {
+        let wire = &self.shared.wire;
+        let all = wire.document(b"");
+        if self.swept.is_empty() {
+            self.swept = all.clone();
+        }
+        let page = range_after(&all, &self.swept, SWEEP.0, 0);
+        let read = wire.txn(TxnRequest {
+            success: vec![
+                range(wire.key("life"), 0),
+                range(wire.key("clock"), 0),
+                page,
+            ],
+            ..TxnRequest::default()
+        });
+        let mut ranges = ranges(read.await?.value);
+        let [life, clock, page] = std::array::from_fn(|_| ranges.next().unwrap_or_default());
+        self.alive(&life.into_iter().next())?;
+        let (now_ms, _) = number(clock.into_iter().next())?;
+        let forgotten_ms = now_ms.saturating_sub(millis(FORGET_AFTER));
+        let (mut compare, mut success) = (Vec::new(), Vec::new());
+        let is_last = page.len() < SWEEP.0;
+        self.swept.clear();
+        for found in page {
+            let its = stored(&found)?;
+            if its.ends_ms.is_some_and(|ends_ms| ends_ms < forgotten_ms) {
+                compare.push(is_of(found.key.clone(), its.revision));
+                success.push(delete(found.key.clone()));
+            }
+            if !is_last || success.len() == SWEEP.1 {
+                self.swept = found.key;
+            }
+            if success.len() == SWEEP.1 {
+                break;
+            }
+        }
+        self.made = 0;
+        if success.is_empty() {
+            return Ok(());
+        }
+        // If one was written again, a later sweep deletes the others.
+        wire.txn(TxnRequest {
+            compare,
+            success,
+            failure: Vec::new(),
+        })
+        .await
+        .map(drop)
+    }
+}
+
+struct TokenPut {
+    condition: Option<Compare>,
+    put: Option<Token>,
+}
+
+/// The documents of a commit, and the versions that they must have.
+fn expectations(commit: &Commit) -> impl Iterator<Item = (&Name, Expected)> {
+    let checks = commit.checks.iter();
+    let checks = checks.map(|(name, expected)| (name, *expected));
+    let writes = commit.writes.iter();
+    checks.chain(writes.map(|write| (&write.name, write.expected)))
+}

@@ -1,0 +1,238 @@
+//! A shard on etcd, with a hand inside.
+
+use std::{
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::{
+    clock::{BootClock, Clock, Instant},
+    etcd::{EtcdOptions, etcd_shard},
+    name::KeyPrefix,
+    random::Random,
+    shard::{Shard, docs::DocsShard},
+};
+use ringfence_test_support::{Relay, database::etcd::Etcd};
+use tokio::sync::Mutex;
+
+/// One node, of all tests that run now. Each has a prefix of its own.
+static SHARED: Mutex<Weak<Etcd>> = Mutex::const_new(Weak::new());
+
+/// So much slower is the clock of a process than the machine's: on a busy machine, too, a request comes before a lease ends.
+const SLOWNESS: u32 = 2048;
+
+/// Id of the topology that may arm it: as on Redis.
+const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
+
+/// The node that tests without faults share.
+pub(crate) async fn shared() -> Arc<Etcd> {
+    let mut shared = SHARED.lock().await;
+    match shared.upgrade() {
+        Some(etcd) => etcd,
+        None => {
+            let etcd = Arc::new(Etcd::spawn(1).await);
+            *shared = Arc::downgrade(&etcd);
+            etcd
+        }
+    }
+}
+
+/// Keys on a cluster, and the shard in them.
+pub(crate) struct OnEtcd {
+    /// `None`: the test has it.
+    etcd: Option<Arc<Etcd>>,
+    pub(crate) options: EtcdOptions,
+    shard: Arc<DocsShard>,
+    /// The shard by a way that takes long.
+    slow: OnceLock<(Arc<DocsShard>, Relay)>,
+}
+
+impl OnEtcd {
+    /// No keys yet, but those of a member of the topology.
+    pub(crate) async fn new() -> Self {
+        let fixture = Self::bare().await;
+        fixture.join().await;
+        fixture
+    }
+
+    /// As [`new`](Self::new), with a slow clock, of which the process has seen a tick.
+    pub(crate) async fn slow() -> Self {
+        let fixture = Self::on(shared().await, SLOWNESS);
+        fixture.join().await;
+        fixture.elapse(Duration::from_millis(1)).await;
+        fixture
+    }
+
+    /// No keys.
+    pub(crate) async fn bare() -> Self {
+        Self::on(shared().await, 1)
+    }
+
+    fn on(etcd: Arc<Etcd>, slowness: u32) -> Self {
+        let options = EtcdOptions {
+            clock: Arc::new(SlowClock {
+                start: BootClock.now(),
+                slowness,
+            }),
+            ..options_at(&etcd.url())
+        };
+        Self {
+            etcd: Some(etcd),
+            ..Self::with(options)
+        }
+    }
+
+    /// No keys, on a cluster of the test's own, with default times.
+    pub(crate) fn at(url: &str) -> Self {
+        Self::with(EtcdOptions::new(url.parse().unwrap()))
+    }
+
+    fn with(mut options: EtcdOptions) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let prefix = format!("shard_{}", NUMBER.fetch_add(1, Relaxed));
+        options.prefix = KeyPrefix::new(&prefix).unwrap();
+        Self {
+            etcd: None,
+            shard: shard_at(&options),
+            options,
+            slow: OnceLock::new(),
+        }
+    }
+
+    /// Becomes a member of the topology.
+    pub(crate) async fn join(&self) {
+        self.shard.join(TOPOLOGY, "home").await.unwrap();
+    }
+
+    /// The shard as another process sees it.
+    pub(crate) fn process(&self) -> Arc<dyn Shard> {
+        shard_at(&self.options)
+    }
+
+    fn etcd(&self) -> &Etcd {
+        self.etcd.as_ref().expect("it is the shared one")
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}/{name}", self.options.prefix.as_str())
+    }
+
+    fn get(&self, name: &str) -> String {
+        let got = self
+            .etcd()
+            .ctl(&["get", &self.key(name), "--print-value-only"]);
+        got.trim_end().to_owned()
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.get(name).parse().unwrap()
+    }
+
+    fn put(&self, name: &str, number: u64) {
+        let number = format!("{number:020}");
+        self.etcd().ctl(&["put", &self.key(name), &number]);
+    }
+
+    /// Begins another life, as a runbook does.
+    pub(crate) fn end_life(&self) {
+        self.etcd().ctl(&["del", &self.key("life")]);
+    }
+}
+
+fn options_at(url: &str) -> EtcdOptions {
+    EtcdOptions {
+        // Of many tests at a time.
+        response_timeout: Duration::from_secs(10),
+        patience: Duration::from_secs(20),
+        ..EtcdOptions::new(url.parse().unwrap())
+    }
+}
+
+fn shard_at(options: &EtcdOptions) -> Arc<DocsShard> {
+    let random = Arc::new(Random::from_os());
+    Arc::new(etcd_shard(options.clone(), random))
+}
+
+/// A process's clock.
+#[derive(Debug)]
+struct SlowClock {
+    start: Instant,
+    slowness: u32,
+}
+
+impl Clock for SlowClock {
+    fn now(&self) -> Instant {
+        self.start + BootClock.now().since(self.start) / self.slowness
+    }
+
+    fn unix(&self) -> Duration {
+        BootClock.unix()
+    }
+}
+
+#[async_trait]
+impl Fixture for OnEtcd {
+    fn shard(&self) -> Arc<dyn Shard> {
+        let slow = self.slow.get().map(|(shard, _)| shard);
+        slow.unwrap_or(&self.shard).clone()
+    }
+
+    fn topology(&self) -> String {
+        TOPOLOGY.into()
+    }
+
+    /// Instead of waiting, the shard's clock goes ahead.
+    async fn elapse(&self, length: Duration) {
+        self.put("clock", self.number("clock") + length.as_millis() as u64);
+    }
+
+    /// The clock may be late by the time between two requests of a process whose clock is slow.
+    fn late(&self) -> Duration {
+        Duration::from_millis(20)
+    }
+
+    async fn slow_down(&self) {
+        let relay = Relay::to(self.etcd().port()).await;
+        let options = EtcdOptions {
+            prefix: self.options.prefix.clone(),
+            clock: self.options.clock.clone(),
+            ..options_at(&format!("etcd://127.0.0.1:{}", relay.port()))
+        };
+        assert!(
+            self.slow.set((shard_at(&options), relay)).is_ok(),
+            "slow already"
+        );
+    }
+
+    async fn turn(&self) {
+        tokio::task::yield_now().await;
+    }
+
+    async fn set_counter(&self, counter: u64) {
+        let epoch = self.number("tokens") >> 35;
+        self.put("tokens", epoch << 35 | counter);
+    }
+
+    async fn set_timers_back(&self, length: Duration) {
+        self.put("clock", self.number("clock") - length.as_millis() as u64);
+    }
+
+    async fn copy(&self) -> Option<String> {
+        let head = self.get("documents/head");
+        let content = head.splitn(3, ' ').nth(2)?;
+        let head: serde_json::Value = serde_json::from_str(content).unwrap();
+        let current = head["life"] == *self.get("life");
+        let copy = current.then(|| head["copy"][2].as_str())?;
+        copy.map(str::to_owned)
+    }
+
+    /// The documents stay.
+    async fn restart(&self) {
+        self.end_life();
+    }
+}
