@@ -24,8 +24,8 @@ use self::choose::choose;
 pub use self::halt::Halt;
 use crate::history::{Deed, Kind, Phase, Recorder, Resized};
 
-/// Half of what a fourth shard gets, so that there is more than one batch.
-const SLOTS_IN_FLIGHT: usize = 2_048;
+/// Half of what a fourth shard gets of all replicas, so that there is more than one batch.
+const SLOTS_IN_FLIGHT: usize = 1_536;
 /// Short: so there are many resizes in a run.
 const PAUSE: Duration = Duration::from_millis(4);
 /// Before what failed is tried again.
@@ -142,23 +142,47 @@ pub async fn join(
     urls: &[String],
     prefix: &KeyPrefix,
 ) -> Result<Arc<RedisTopology>, TopologyError> {
-    let engine = ClientId(Random::from_os().id());
     loop {
-        let seeds = urls
-            .iter()
-            .map(|url| options(url, prefix, engine))
-            .collect();
         let founding = Founding {
             allowed: false,
             ..Founding::default()
         };
-        let random = Arc::new(Random::from_os());
-        match connect(seeds, founding, Arc::new(BootClock), random, engine).await {
+        match store(urls, prefix, founding).await {
             Err(error) if error.is_retryable() => eprintln!("not joined yet: {error}"),
-            joined => return joined.map(|joined| joined.store),
+            joined => return joined,
         }
         sleep(AGAIN).await;
     }
+}
+
+/// Founds a topology of the servers at `urls`.
+///
+/// # Errors
+///
+/// It is not founded.
+pub(crate) async fn found(
+    urls: &[String],
+    founding: Founding,
+) -> Result<Arc<RedisTopology>, TopologyError> {
+    store(urls, &KeyPrefix::default(), founding).await
+}
+
+async fn store(
+    urls: &[String],
+    prefix: &KeyPrefix,
+    founding: Founding,
+) -> Result<Arc<RedisTopology>, TopologyError> {
+    let engine = ClientId(Random::from_os().id());
+    let seeds = urls.iter().map(|url| options(url, prefix, engine));
+    let random = Arc::new(Random::from_os());
+    let joined = connect(
+        seeds.collect(),
+        founding,
+        Arc::new(BootClock),
+        random,
+        engine,
+    );
+    joined.await.map(|joined| joined.store)
 }
 
 fn options(url: &str, prefix: &KeyPrefix, engine: ClientId) -> ServerOptions {

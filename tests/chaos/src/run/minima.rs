@@ -16,6 +16,7 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
     let to_any = |fault: &Fault| kinds.iter().all(|kind| kind.suffers(*fault));
     let to_shards = plan::TO_SHARDS.into_iter().filter(to_any);
     let to_shards = to_shards.map(|fault| (fault, per_minute(1)));
+    let of_redis = kinds.iter().filter(|kind| **kind == Kind::Redis).count();
     let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
     // A mover that is stopped first may be at its resize for most of a short run.
     let to_movers = [(Fault::KillMover, per_minute(1) / 3)];
@@ -40,7 +41,8 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
         behind: per_minute(60),
         turns: per_minute(20),
         handed: per_minute(20),
-        grace: per_minute(5),
+        // Others have what they had when they are back.
+        grace: per_minute(5 * of_redis / kinds.len()),
         unknown: per_minute(5),
         lost: per_minute(1),
         resizes: per_minute(1),

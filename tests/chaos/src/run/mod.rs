@@ -22,7 +22,11 @@ use std::{
 use clap::Args;
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{Client, Namespace, Removal};
-use ringfence_coordinator::{name::KeyPrefix, topology::shard_id};
+use ringfence_coordinator::{
+    name::KeyPrefix,
+    topology::{Constants, Namespaces, redis::Founding, shard_id},
+};
+use ringfence_ring::{Replicas, SlotCount};
 use tempfile::TempDir;
 use tokio::{
     sync::Mutex,
@@ -44,7 +48,7 @@ use crate::{
     client::ClientArgs,
     history::{History, Recorder},
     ledger,
-    mover::MoverArgs,
+    mover::{self, MoverArgs},
     resource::Server,
     shares,
 };
@@ -57,6 +61,8 @@ const CLIENTS_PER_GROUP: usize = 3;
 /// Few enough that clients meet, and enough that some are held whenever a shard dies.
 const KEYS_PER_SHARD: usize = 4;
 const KEYS_WITH_REPLICAS: usize = 4;
+/// Fewer than by default, times the replicas: a resize is over in a few seconds, and there are several in a run.
+const SLOTS: u32 = 4_096;
 /// Every lease, the longest there may be, and the longest critical section.
 const LEASE: Duration = Duration::from_secs(2);
 /// The same over the service: a session needs most of it to find out that its coordinator is stopped, also on a busy machine.
@@ -299,19 +305,39 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
     }
 }
 
+/// What a topology is founded with.
+fn founding(removal: Removal, service: bool) -> Founding {
+    let (lease, _) = lengths(service);
+    let view_lease = match service {
+        // A session finds out within a view that its coordinator is stopped.
+        true => lease,
+        false => VIEW_LEASE,
+    };
+    let mut namespaces = Namespaces::default();
+    let declared = namespaces.declare(
+        Namespace::new(ledger::NAMESPACE).expect("a valid name"),
+        Replicas::new(ledger::REPLICAS).expect("a valid number"),
+    );
+    declared.expect("it is the only one");
+    Founding {
+        constants: Constants {
+            max_lease_ms: lease.as_millis() as u64,
+            removal,
+            view_lease_ms: (removal == Removal::Leased).then_some(view_lease.as_millis() as u64),
+            ..Constants::default()
+        },
+        slots: SlotCount::new(SLOTS).expect("a power of two"),
+        namespaces,
+        ..Founding::default()
+    }
+}
+
 /// Founds a topology of the servers at `urls`. Answers as many keys of each, and some with replicas at all.
 async fn found(urls: &[String], removal: Removal, service: bool) -> io::Result<Vec<String>> {
-    let (lease, _) = lengths(service);
-    let builder = Client::builder().servers(urls).removal(removal);
-    let builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
-    let mut builder = builder.max_lease(lease).servers_are_new(true);
-    if removal == Removal::Leased {
-        builder = builder.view_lease(match service {
-            // A session finds out within a view that its coordinator is stopped.
-            true => lease,
-            false => VIEW_LEASE,
-        });
-    }
+    let _founded = mover::found(urls, founding(removal, service)).await;
+    let _founded = _founded.map_err(io::Error::other)?;
+    let builder = Client::builder().servers(urls).existing_topology(true);
+    let builder = builder.servers_are_new(true);
     let client = builder.build().await.map_err(io::Error::other)?;
     let namespace = Namespace::default();
     let mut keys = Vec::new();
