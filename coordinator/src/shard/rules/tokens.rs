@@ -36,6 +36,7 @@ impl Tokens {
         TokenBlock {
             epoch: self.epoch,
             last: fits.then_some(first),
+            end: self.counter,
         }
     }
 }
@@ -46,9 +47,16 @@ pub(crate) struct TokenBlock {
     epoch: Epoch,
     /// The counter of the last token that was taken. `None`: there are none.
     last: Option<u64>,
+    /// The shard's counter when they were set aside.
+    end: u64,
 }
 
 impl TokenBlock {
+    /// Whether the shard made no tokens since.
+    pub(crate) fn is_last_of(&self, tokens: &Tokens) -> bool {
+        self.end == tokens.counter
+    }
+
     /// Takes the next `count` tokens. Returns the first of them.
     pub(crate) fn take(&mut self, count: u32) -> Option<Token> {
         let last = self.last.as_mut()?;

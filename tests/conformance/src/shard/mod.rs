@@ -322,6 +322,7 @@ macro_rules! lock_conformance {
             each_request_is_granted_by_its_own_capacity,
             readers_share_and_a_writer_is_alone,
             tokens_rise_from_share_to_share,
+            tokens_rise_from_a_passed_share_to_the_next,
             a_repeated_share_takes_no_more_room,
             one_of_many_shares_ends_alone,
             the_end_of_every_share_frees_the_key,

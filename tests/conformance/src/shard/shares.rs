@@ -161,6 +161,22 @@ pub async fn tokens_rise_from_share_to_share(fixture: &dyn Fixture) {
     }
 }
 
+/// Also from a share that passes to a waiter to one that the same request takes beside it.
+pub async fn tokens_rise_from_a_passed_share_to_the_next(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let key = desk.key("key");
+        desk.shares_for(&key, permits(1, 1), SHORT).await;
+        let waiter = nonce();
+        let reply = desk.queues_for(&key, waiter, permits(2, 2)).await;
+        assert_eq!(word(&reply), "held", "{reply:?}");
+        fixture.elapse(PAST_SHORT).await;
+        let (next, token) = desk.shares(&key, permits(1, 3)).await;
+        assert_eq!(desk.holders(&key).await, [waiter, next], "by their tokens");
+        let (_, after) = desk.shares(&key, permits(1, 4)).await;
+        assert!(after > token, "{after} after {token}");
+    }
+}
+
 /// The reply to the first request may have been lost.
 pub async fn a_repeated_share_takes_no_more_room(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    super::queue::{Place, Waiter},
+    super::{
+        queue::{Place, Waiter},
+        tokens::TokenBlock,
+    },
     Context,
 };
 use crate::{
@@ -27,8 +30,9 @@ pub(super) struct Ask<'a> {
 }
 
 impl Context<'_> {
-    /// Takes the key, with the tokens from `token` on if the nonce does not have it yet.
-    pub(super) fn acquire(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
+    /// Takes the key, with the next tokens of `block` if the nonce does not have it yet.
+    pub(super) fn acquire(&mut self, ask: &Ask<'_>, block: &mut TokenBlock) -> Reply {
+        let token = block.take(ask.tokens);
         if self.outdated {
             return Reply::Outdated;
         }
@@ -65,7 +69,10 @@ impl Context<'_> {
             .is_none_or(|first| first.nonce == ask.nonce || (ask.preferred && !first.preferred));
         let left = self.left(ask.mode.kind(), Some(ask));
         if is_next && left.is_some_and(|left| self.fits(ask.mode, left)) {
-            return self.grant(ask, token);
+            return match self.above_the_passed(ask, token, block) {
+                Some(token) => self.grant(ask, token),
+                None => Reply::NoTokens,
+            };
         }
         if left != Some(0) {
             self.enter(ask);
@@ -105,10 +112,21 @@ impl Context<'_> {
         Some(Reply::OtherKind { held })
     }
 
-    fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
-        let Some(token) = token else {
-            return Reply::NoTokens;
-        };
+    /// `token` of `block`, or a later one: a share may be granted beside one that passed to a waiter since.
+    fn above_the_passed(
+        &mut self,
+        ask: &Ask<'_>,
+        token: Option<Token>,
+        block: &TokenBlock,
+    ) -> Option<Token> {
+        let (token, tokens) = (token?, &mut self.armed.tokens);
+        if ask.mode == LockMode::Exclusive || block.is_last_of(tokens) {
+            return Some(token);
+        }
+        tokens.set_aside(ask.tokens.into()).take(ask.tokens)
+    }
+
+    fn grant(&mut self, ask: &Ask<'_>, token: Token) -> Reply {
         let record = Record {
             nonce: ask.nonce,
             label: ask.label.clone(),

@@ -74,7 +74,7 @@ impl Context<'_> {
                     ticket: *ticket,
                     proof: *proof,
                 };
-                self.acquire(&ask, block.take(*tokens))
+                self.acquire(&ask, block)
             }
             Op::Renew {
                 nonce,

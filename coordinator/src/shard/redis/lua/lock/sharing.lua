@@ -19,6 +19,20 @@ local function left_elsewhere(mode, epoch, import, key, proof)
   return import.begun and proven or nil
 end
 
+-- The tokens of a share: `base` and `offset`. Those set aside before the call are below one that has passed to a waiter
+-- since, beside which this share may be granted. Nothing if too few are left.
+local function tokens_above_the_passed(call, offset, tokens)
+  if call.spent then return nil end
+  if not call.counter then return call.base, offset end
+  local ctr = redis.call('INCRBY', call.ctr, tokens)
+  if ctr > call.top then
+    redis.call('DECRBY', call.ctr, tokens)
+    return nil
+  end
+  call.counter = ctr
+  return ctr - tokens, 1
+end
+
 -- Takes shares of `key`; its slot is checked if it has to `look`.
 local function share(call, look, key, head, lease, terms, ticket, proof)
   local nonce, label, offset, tokens = string.match(head, '^([^|]*)|([^|]*)|(%d+)|(%d+)$')
@@ -63,13 +77,14 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
   if mode == 'S' then return leave(queue, nonce, {8, epoch, is_live and held.sum or 0}) end
   if starved then return 5 end
   if left and (not queue or line.is_next(queue, nonce, preferred)) and shares.fit(held, kind, count, capacity, left) then
-    if call.spent then return 5 end
+    local base, offset = tokens_above_the_passed(call, offset, tokens)
+    if not base then return 5 end
     if not held or held.kind ~= kind then held = shares.new(call, key, kind, held or record) end
     local entry = {label = label, offset = offset, tokens = tonumber(tokens), te = call.te,
-      base = string.format('%d', call.base)}
+      base = string.format('%d', base)}
     shares.put(held, nonce, entry, count, lease)
     if queue then line.drop(queue, nonce) end
-    return {1, tonumber(call.te), call.base + offset, entry.tokens, queue and line.contended(queue) or 0}
+    return {1, tonumber(call.te), base + offset, entry.tokens, queue and line.contended(queue) or 0}
   end
   if left ~= 0 then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
   -- RECHECK_MAX, if no share is held.
