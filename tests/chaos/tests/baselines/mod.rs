@@ -136,12 +136,6 @@ async fn a_token_confirmed_at_a_sealed_replica_is_above_that_of_the_next_holder(
 }
 
 #[tokio::test]
-async fn a_record_installed_at_a_sealed_replica_makes_two_holders() {
-    let rule = failpoint::Rule::ConfirmWhereOpen;
-    is_needed(rule, Rule::Exclusion, replicas::installed_after_the_seal).await;
-}
-
-#[tokio::test]
 async fn a_record_installed_in_a_recovery_period_makes_two_holders() {
     let rule = failpoint::Rule::ConfirmAfterGrace;
     is_needed(

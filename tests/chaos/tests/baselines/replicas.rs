@@ -7,7 +7,6 @@ use ringfence_chaos::{
     client::{Asked, Holder},
     history::History,
 };
-use ringfence_coordinator::mover::Phase;
 use ringfence_test_support::{Flow, Whose, eventually};
 use tokio::time::{sleep, timeout};
 
@@ -20,8 +19,6 @@ use super::{
 const WAIT: Duration = Duration::from_secs(2);
 /// For a schedule that waits for a lease, or a view of the topology, to run out.
 const SHORT_LEASE: Duration = Duration::from_secs(2);
-/// The shard that gets more weight.
-const NEXT: usize = 1;
 /// For a schedule in which two leases begin at different times.
 const LONG_LEASE: Duration = Duration::from_secs(4);
 
@@ -72,36 +69,6 @@ pub(crate) async fn confirmed_after_the_seal() -> History {
     raised_proxy.requests(&of_second("work"), Flow::Hold);
     let next = second.acquire(&ring.key, Some(2 * WAIT)).await;
     give_back(&second, next).await;
-    stage.history()
-}
-
-/// A holder lacks a replica whose slot is sealed, and scanned. It installs its record there; another replica's runs out, and
-/// another client asks for the lock at that one and at the next shard, which was told that the key is free.
-pub(crate) async fn installed_after_the_seal() -> History {
-    let stage = Stage::of(4, SHORT_LEASE).await;
-    let (first, second) = (stage.holder().await, stage.holder().await);
-    let its = connections(&first).await;
-    let ring = Ring::of_replicas(&stage).await;
-    let (former, [_, third]) = (ring.place().await, ring.others().await);
-    cut_off(&stage, former, &its);
-    let held = first.acquire(&ring.key, Some(WAIT)).await.unwrap();
-    ring.to_the_second().await;
-    let mut mover = ring.held_up_at(Phase::Scanned);
-    mover.is_there().await;
-    cut_off(&stage, NEXT, &its);
-    stage.members[former].proxy().heal();
-    // With the rule on it is not.
-    let installed = eventually("it is installed", async || ring.has_it(former).await);
-    let _ = timeout(WAIT, installed).await;
-    cut_off(&stage, third, &its);
-    mover.go_on();
-    let also = second.acquire(&ring.key, Some(3 * WAIT)).await;
-    for place in [third, NEXT] {
-        stage.members[place].proxy().heal();
-    }
-    first.release(held).await;
-    give_back(&second, also).await;
-    eventually("the mover is done", async || mover.has_ended()).await;
     stage.history()
 }
 
