@@ -7,7 +7,7 @@ use super::{
     session::{EtcdSession, is_stale},
     txn::{
         OPERATIONS_MAX, absent, delete, exists, found, has, is_of, key_of, number, number_text,
-        put, range, range_after, ranges, stored, text,
+        put, range, range_after, stored, text,
     },
     wire::Answer,
 };
@@ -252,24 +252,12 @@ impl EtcdSession {
 
     /// Deletes some of the documents that ended long ago, unless they are written again meanwhile.
     async fn sweep(&mut self) -> Result<(), ShardError> {
-        let wire = &self.shared.wire;
-        let all = wire.document(b"");
+        let all = self.shared.wire.document(b"");
         if self.swept.is_empty() {
             self.swept = all.clone();
         }
         let page = range_after(&all, &self.swept, SWEEP.0, 0);
-        let read = wire.txn(TxnRequest {
-            success: vec![
-                range(wire.key("life"), 0),
-                range(wire.key("clock"), 0),
-                page,
-            ],
-            ..TxnRequest::default()
-        });
-        let mut ranges = ranges(read.await?.value);
-        let [life, clock, page] = std::array::from_fn(|_| ranges.next().unwrap_or_default());
-        self.alive(&life.into_iter().next())?;
-        let (now_ms, _) = number(clock.into_iter().next())?;
+        let (now_ms, _, page) = self.look_through(page, 0).await?;
         let forgotten_ms = now_ms.saturating_sub(millis(FORGET_AFTER));
         let (mut compare, mut success) = (Vec::new(), Vec::new());
         let is_last = page.len() < SWEEP.0;
@@ -292,13 +280,15 @@ impl EtcdSession {
             return Ok(());
         }
         // If one was written again, a later sweep deletes the others.
-        wire.txn(TxnRequest {
-            compare,
-            success,
-            failure: Vec::new(),
-        })
-        .await
-        .map(drop)
+        self.shared
+            .wire
+            .txn(TxnRequest {
+                compare,
+                success,
+                failure: Vec::new(),
+            })
+            .await
+            .map(drop)
     }
 }
 

@@ -10,7 +10,8 @@ use tonic::{Request, Response};
 
 use super::{
     api::{
-        KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest, TxnRequest, lease_client::LeaseClient,
+        KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest, RequestOp, TxnRequest,
+        lease_client::LeaseClient,
     },
     shared::Shared,
     time::Asked,
@@ -18,7 +19,6 @@ use super::{
         absent, delete, found, is_of, key_of, life_of, number, number_text, put, range,
         range_after, ranges, stored,
     },
-    wire::Answer,
 };
 use crate::{
     clock::{self, sleep_until},
@@ -265,6 +265,28 @@ impl EtcdSession {
         Ok(())
     }
 
+    /// Reads a `page` of documents, as of `revision`; 0: now. Returns what the clock shows, the revision of all, and what
+    /// was found.
+    pub(super) async fn look_through(
+        &self,
+        page: RequestOp,
+        revision: i64,
+    ) -> Result<(u64, i64, Vec<KeyValue>), ShardError> {
+        let wire = &self.shared.wire;
+        let keys = ["life", "clock"].map(|key| range(wire.key(key), revision));
+        let read = wire.txn(TxnRequest {
+            success: keys.into_iter().chain([page]).collect(),
+            ..TxnRequest::default()
+        });
+        let read = read.await?.value;
+        let revision = read.header.unwrap_or_default().revision;
+        let mut ranges = ranges(read);
+        let [life, clock, page] = std::array::from_fn(|_| ranges.next().unwrap_or_default());
+        self.alive(&life.into_iter().next())?;
+        let (now_ms, _) = number(clock.into_iter().next())?;
+        Ok((now_ms, revision, page))
+    }
+
     /// Reads documents as they were at `revision`.
     async fn look_back(
         &mut self,
@@ -360,23 +382,11 @@ impl Session for EtcdSession {
         let mut revision = 0;
         let mut documents = Vec::new();
         loop {
-            let keys = ["life", "clock"].map(|key| range(wire.key(key), revision));
             let page = range_after(&locks, &after, PAGE_AT_ONCE, revision);
-            let Answer { value: read, .. } = wire
-                .txn(TxnRequest {
-                    success: keys.into_iter().chain([page]).collect(),
-                    ..TxnRequest::default()
-                })
-                .await?;
+            let (now_ms, at, found) = self.look_through(page, revision).await?;
             if revision == 0 {
-                revision = read.header.unwrap_or_default().revision;
+                revision = at;
             }
-            let [life, clock, found] = {
-                let mut ranges = ranges(read);
-                std::array::from_fn(|_| ranges.next().unwrap_or_default())
-            };
-            self.alive(&life.into_iter().next())?;
-            let (now_ms, _) = number(clock.into_iter().next())?;
             let is_last = found.len() < PAGE_AT_ONCE;
             after = found.last().map_or(after, |found| found.key.clone());
             let prefix = wire.document(b"").len();
