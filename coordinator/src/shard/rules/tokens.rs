@@ -26,6 +26,11 @@ impl Tokens {
         }
     }
 
+    /// Makes `count` tokens. Returns the first of them, or none if fewer are left.
+    pub(crate) fn draw(&mut self, count: u32) -> Option<Token> {
+        self.set_aside(count.into()).take(count)
+    }
+
     /// Sets `count` tokens aside, or none if fewer are left.
     pub(crate) fn set_aside(&mut self, count: u64) -> TokenBlock {
         let first = self.counter;

@@ -123,7 +123,7 @@ impl Context<'_> {
         if ask.mode == LockMode::Exclusive || block.is_last_of(tokens) {
             return Some(token);
         }
-        tokens.set_aside(ask.tokens.into()).take(ask.tokens)
+        tokens.draw(ask.tokens)
     }
 
     fn grant(&mut self, ask: &Ask<'_>, token: Token) -> Reply {

@@ -43,8 +43,7 @@ impl Context<'_> {
 
     /// Grants to `first`. Returns whether there are tokens for it.
     fn grant_first(&mut self, first: Waiter, ask: Option<&Ask<'_>>) -> bool {
-        let mut block = self.armed.tokens.set_aside(first.tokens.into());
-        let Some(token) = block.take(first.tokens) else {
+        let Some(token) = self.armed.tokens.draw(first.tokens) else {
             return false;
         };
         self.lock.leave(first.nonce);

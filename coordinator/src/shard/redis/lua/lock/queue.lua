@@ -6,7 +6,7 @@
 -- which expire with the ticket that ends last.
 --
 -- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top; its
--- value once a pass has changed it: counter; and, if tickets may be written, the name of the mark of queues and its
+-- value once tokens were made since: counter; and, if tickets may be written, the name of the mark of queues and its
 -- end: queues, marked; how long tickets last: keep; how many a queue may have: waiters. Numbers for commands are
 -- texts: formatting one costs as much as the command.
 
@@ -158,18 +158,24 @@ function line.is_next(queue, nonce, preferred)
   return not first or first == nonce or (preferred and not ticket.preferred)
 end
 
--- Grants to the first ticket, of `nonce`. Returns the record, as a text or with `held`'s shares; or nothing, if too few
--- tokens are left.
-local function grant_first(queue, key, nonce, ticket, told, held)
-  local shard, tokens = queue.shard, ticket.tokens
+-- Makes `tokens` tokens. Returns the counter before them; nothing if too few are left.
+function line.draw(shard, tokens)
   local ctr = redis.call('INCRBY', shard.ctr, tokens)
   if ctr > shard.top then
     redis.call('DECRBY', shard.ctr, tokens)
     return nil
   end
   shard.counter = ctr
+  return ctr - tokens
+end
+
+-- Grants to the first ticket, of `nonce`. Returns the record, as a text or with `held`'s shares; or nothing, if too few
+-- tokens are left.
+local function grant_first(queue, key, nonce, ticket, told, held)
+  local shard, tokens = queue.shard, ticket.tokens
+  local base = line.draw(shard, tokens)
+  if not base then return nil end
   line.drop(queue, nonce)
-  local base = ctr - tokens
   if ticket.kind == 'm' then
     local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
       shard.arm, told)

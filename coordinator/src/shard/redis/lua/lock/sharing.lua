@@ -24,13 +24,7 @@ end
 local function tokens_above_the_passed(call, offset, tokens)
   if call.spent then return nil end
   if not call.counter then return call.base, offset end
-  local ctr = redis.call('INCRBY', call.ctr, tokens)
-  if ctr > call.top then
-    redis.call('DECRBY', call.ctr, tokens)
-    return nil
-  end
-  call.counter = ctr
-  return ctr - tokens, 1
+  return line.draw(call, tokens), 1
 end
 
 -- Takes shares of `key`; its slot is checked if it has to `look`.
