@@ -43,8 +43,6 @@ pub(super) struct Read {
     pub(super) names: BTreeSet<Name>,
     pub(super) locks: Locks,
     pub(super) now_ms: u64,
-    /// As in [`Found`](super::Found).
-    pub(super) slack_ms: u64,
     /// The last token before the draw.
     pub(super) last: Token,
     pub(super) drawn: u64,
@@ -116,7 +114,6 @@ impl Desk {
             names,
             locks,
             now_ms: found.now_ms,
-            slack_ms: found.slack_ms,
             last: found.last,
             drawn: found.drawn,
             head_is_stale: found.head_is_stale,

@@ -129,7 +129,13 @@ impl Desk {
         self.view.put_token(drawn.start);
         let imports = self.view.imports(&read.names);
         let mut notifications = Vec::new();
-        let View { head, slots, .. } = &mut self.view;
+        let View {
+            head,
+            slots,
+            slack_ms,
+            ..
+        } = &mut self.view;
+        let slack_ms = *slack_ms;
         let Ok(armed) = head.armed_mut() else {
             self.view = View::default();
             return Err(ShardError::Unarmed);
@@ -141,10 +147,10 @@ impl Desk {
             notifications: &mut notifications,
             full: false,
             now_ms: read.now_ms,
-            slack_ms: read.slack_ms,
+            slack_ms,
         }
         .apply(batch);
-        if read.slack_ms > 0 {
+        if slack_ms > 0 {
             without_clock(&mut answers);
         }
         let last = armed.tokens.last();
