@@ -430,6 +430,11 @@ impl LeaseState {
         self.deadline.load(Relaxed) >= self.ends.load(Relaxed)
     }
 
+    /// Whether its holder means to hold it beyond the deadline.
+    pub(crate) fn is_to_go_on(&self) -> bool {
+        self.idle_until().is_none() && !self.is_final()
+    }
+
     /// The lease to request: a fixed hold shorter than the lease requests no more than it needs.
     pub(crate) fn lease_to_ask(&self) -> Duration {
         match self.terms.hold_for {

@@ -414,7 +414,7 @@ impl LeaseRenewer {
     /// another process may have renewed it.
     fn expire(self: &Arc<Self>, lease: &Arc<ShardLease>) {
         if self.requests.over(lease) == Phase::Held {
-            if lease.idle_until().is_none() && !lease.is_final() {
+            if lease.is_to_go_on() {
                 tracing::warn!(key = %lease.key, "lock lost: not renewed before its deadline");
             }
             if !lease.is_detached() {

@@ -85,7 +85,7 @@ impl ShardLease {
     fn count_if_expired(&self) {
         let renewer = self.renewer();
         let is_over = self.deadline() <= renewer.around.clock.now();
-        if is_over && self.idle_until().is_none() && !self.is_final() {
+        if is_over && self.is_to_go_on() {
             renewer.driver.metrics().expired();
         }
     }
