@@ -18,6 +18,7 @@ mod queue;
 mod redis_fixture;
 mod sentinels;
 mod simulated;
+mod slow;
 mod spawn;
 mod tls;
 mod topology;

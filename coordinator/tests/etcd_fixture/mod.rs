@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -17,8 +17,10 @@ use ringfence_coordinator::{
     random::Random,
     shard::{Shard, docs::DocsShard},
 };
-use ringfence_test_support::{Relay, database::etcd::Etcd};
+use ringfence_test_support::database::etcd::Etcd;
 use tokio::sync::Mutex;
+
+use crate::slow::Slow;
 
 /// One node, of all tests that run now. Each has a prefix of its own.
 static SHARED: Mutex<Weak<Etcd>> = Mutex::const_new(Weak::new());
@@ -49,7 +51,7 @@ pub(crate) struct OnEtcd {
     pub(crate) options: EtcdOptions,
     shard: Arc<DocsShard>,
     /// The shard by a way that takes long.
-    slow: OnceLock<(Arc<DocsShard>, Relay)>,
+    slow: Slow,
 }
 
 impl OnEtcd {
@@ -100,7 +102,7 @@ impl OnEtcd {
             etcd: None,
             shard: shard_at(&options),
             options,
-            slow: OnceLock::new(),
+            slow: Slow::default(),
         }
     }
 
@@ -178,8 +180,7 @@ impl Clock for SlowClock {
 #[async_trait]
 impl Fixture for OnEtcd {
     fn shard(&self) -> Arc<dyn Shard> {
-        let slow = self.slow.get().map(|(shard, _)| shard);
-        slow.unwrap_or(&self.shard).clone()
+        self.slow.or(self.shard.clone())
     }
 
     fn topology(&self) -> String {
@@ -197,16 +198,14 @@ impl Fixture for OnEtcd {
     }
 
     async fn slow_down(&self) {
-        let relay = Relay::to(self.etcd().port()).await;
-        let options = EtcdOptions {
-            prefix: self.options.prefix.clone(),
-            clock: self.options.clock.clone(),
-            ..options_at(&format!("etcd://127.0.0.1:{}", relay.port()))
+        let at = |port| -> Arc<dyn Shard> {
+            shard_at(&EtcdOptions {
+                prefix: self.options.prefix.clone(),
+                clock: self.options.clock.clone(),
+                ..options_at(&format!("etcd://127.0.0.1:{port}"))
+            })
         };
-        assert!(
-            self.slow.set((shard_at(&options), relay)).is_ok(),
-            "slow already"
-        );
+        self.slow.down(self.etcd().port(), at).await;
     }
 
     async fn turn(&self) {

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, Weak,
         atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, UNIX_EPOCH},
@@ -21,8 +21,10 @@ use ringfence_coordinator::{
         mysql::{MysqlOptions, create, mysql_shard, schema},
     },
 };
-use ringfence_test_support::{Relay, database::mariadb::MariaDb};
+use ringfence_test_support::database::mariadb::MariaDb;
 use tokio::sync::Mutex;
+
+use crate::slow::Slow;
 
 /// The server of all tests that run now. Each has tables of its own.
 static SHARED: Mutex<Weak<MariaDb>> = Mutex::const_new(Weak::new());
@@ -51,7 +53,7 @@ pub(crate) struct Maria {
     /// How far it is ahead besides.
     ahead_ms: AtomicI64,
     /// The shard by a way that takes long.
-    slow: OnceLock<(Arc<DocsShard>, Relay)>,
+    slow: Slow,
 }
 
 impl Maria {
@@ -117,7 +119,7 @@ impl Maria {
             options,
             start_ms: UNIX_EPOCH.elapsed().unwrap().as_millis(),
             ahead_ms: AtomicI64::new(0),
-            slow: OnceLock::new(),
+            slow: Slow::default(),
         }
     }
 
@@ -156,8 +158,7 @@ fn shard_at(options: &MysqlOptions) -> Arc<DocsShard> {
 #[async_trait]
 impl Fixture for Maria {
     fn shard(&self) -> Arc<dyn Shard> {
-        let slow = self.slow.get().map(|(shard, _)| shard);
-        slow.unwrap_or(&self.shard).clone()
+        self.slow.or(self.shard.clone())
     }
 
     fn topology(&self) -> String {
@@ -170,13 +171,12 @@ impl Fixture for Maria {
     }
 
     async fn slow_down(&self) {
-        let relay = Relay::to(self.server.port()).await;
-        let mut options = options_at(relay.port());
-        options.prefix = self.options.prefix.clone();
-        assert!(
-            self.slow.set((shard_at(&options), relay)).is_ok(),
-            "slow already"
-        );
+        let at = |port| -> Arc<dyn Shard> {
+            let mut options = options_at(port);
+            options.prefix = self.options.prefix.clone();
+            shard_at(&options)
+        };
+        self.slow.down(self.server.port(), at).await;
     }
 
     async fn turn(&self) {

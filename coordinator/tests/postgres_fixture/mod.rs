@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, Weak,
         atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, UNIX_EPOCH},
@@ -20,11 +20,10 @@ use ringfence_coordinator::{
         postgres::{PostgresOptions, Tables, create, postgres_shard, schema},
     },
 };
-use ringfence_test_support::{
-    Relay,
-    database::postgresql::{Connection, PostgreSql},
-};
+use ringfence_test_support::database::postgresql::{Connection, PostgreSql};
 use tokio::sync::Mutex;
+
+use crate::slow::Slow;
 
 /// The server of all tests that run now. Each has a schema of its own.
 static SHARED: Mutex<Weak<PostgreSql>> = Mutex::const_new(Weak::new());
@@ -48,7 +47,7 @@ pub(crate) struct Postgres {
     /// How far it is ahead besides.
     ahead_ms: AtomicI64,
     /// The shard by a way that takes long.
-    slow: OnceLock<(Arc<DocsShard>, Relay)>,
+    slow: Slow,
 }
 
 impl Postgres {
@@ -118,7 +117,7 @@ impl Postgres {
             options,
             start_ms: UNIX_EPOCH.elapsed().unwrap().as_millis(),
             ahead_ms: AtomicI64::new(0),
-            slow: OnceLock::new(),
+            slow: Slow::default(),
         }
     }
 
@@ -166,8 +165,7 @@ fn shard_at(options: &PostgresOptions) -> Arc<DocsShard> {
 #[async_trait]
 impl Fixture for Postgres {
     fn shard(&self) -> Arc<dyn Shard> {
-        let slow = self.slow.get().map(|(shard, _)| shard);
-        slow.unwrap_or(&self.shard).clone()
+        self.slow.or(self.shard.clone())
     }
 
     fn topology(&self) -> String {
@@ -180,13 +178,12 @@ impl Fixture for Postgres {
     }
 
     async fn slow_down(&self) {
-        let relay = Relay::to(self.server.port()).await;
-        let mut options = options_at(relay.port());
-        options.prefix = self.options.prefix.clone();
-        assert!(
-            self.slow.set((shard_at(&options), relay)).is_ok(),
-            "slow already"
-        );
+        let at = |port| -> Arc<dyn Shard> {
+            let mut options = options_at(port);
+            options.prefix = self.options.prefix.clone();
+            shard_at(&options)
+        };
+        self.slow.down(self.server.port(), at).await;
     }
 
     async fn turn(&self) {

@@ -1,9 +1,6 @@
 //! A shard on a server of its own, with a hand inside.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
@@ -16,8 +13,9 @@ use ringfence_coordinator::{
     },
     spawn::RedisServer,
 };
-use ringfence_test_support::Relay;
 use tokio::sync::Mutex;
+
+use crate::slow::Slow;
 
 /// Id of the topology that the server's pointer names.
 pub(crate) const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
@@ -32,7 +30,7 @@ pub(crate) struct Redis {
     url: Box<dyn Fn(u16) -> String + Send + Sync>,
     shard: Arc<RedisShard>,
     /// The shard by a way that takes long.
-    slow: OnceLock<(Arc<RedisShard>, Relay)>,
+    slow: Slow,
 }
 
 impl Redis {
@@ -55,7 +53,7 @@ impl Redis {
             shard: shard_at(&url(port)),
             port,
             url: Box::new(url),
-            slow: OnceLock::new(),
+            slow: Slow::default(),
             server: Mutex::new(server),
         };
         fixture.point().await;
@@ -97,8 +95,7 @@ fn shard_at(url: &str) -> Arc<RedisShard> {
 #[async_trait]
 impl Fixture for Redis {
     fn shard(&self) -> Arc<dyn Shard> {
-        let slow = self.slow.get().map(|(shard, _)| shard);
-        slow.unwrap_or(&self.shard).clone()
+        self.slow.or(self.shard.clone())
     }
 
     fn topology(&self) -> String {
@@ -122,9 +119,8 @@ impl Fixture for Redis {
     }
 
     async fn slow_down(&self) {
-        let relay = Relay::to(self.port).await;
-        let slow = (shard_at(&(self.url)(relay.port())), relay);
-        assert!(self.slow.set(slow).is_ok(), "slow already");
+        let at = |port| -> Arc<dyn Shard> { shard_at(&(self.url)(port)) };
+        self.slow.down(self.port, at).await;
     }
 
     async fn turn(&self) {

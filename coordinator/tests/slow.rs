@@ -1,0 +1,24 @@
+//! A shard by a way that takes long.
+
+use std::sync::{Arc, OnceLock};
+
+use ringfence_coordinator::shard::Shard;
+use ringfence_test_support::Relay;
+
+/// The way of a fixture to its shard, once a test slows it down.
+#[derive(Default)]
+pub(crate) struct Slow(OnceLock<(Arc<dyn Shard>, Relay)>);
+
+impl Slow {
+    /// The shard by that way; `direct` until then.
+    pub(crate) fn or(&self, direct: Arc<dyn Shard>) -> Arc<dyn Shard> {
+        self.0.get().map_or(direct, |(shard, _)| shard.clone())
+    }
+
+    /// From now on the way leads through a relay to `port`, at whose own port is the shard that `at` makes.
+    pub(crate) async fn down(&self, port: u16, at: impl FnOnce(u16) -> Arc<dyn Shard> + Send) {
+        let relay = Relay::to(port).await;
+        let slow = (at(relay.port()), relay);
+        assert!(self.0.set(slow).is_ok(), "slow already");
+    }
+}
