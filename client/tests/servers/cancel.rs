@@ -78,16 +78,7 @@ async fn a_wait_dropped_after_any_turn_leaves_no_place_in_the_queue() {
         server,
         ..
     } = &Relayed::spawn().await;
-    let guard = other.lock(KEY).acquire().await.unwrap();
-    after_every_turn("a wait with a deadline", async |turns| {
-        let lock = client.lock(KEY).wait(SECOND / 20);
-        let waited = dropped_after(turns, yield_now, lock.acquire()).await;
-        leaves_only(server, 1).await;
-        waited.is_some()
-    })
-    .await;
-    guard.release().await;
-    leaves_only(server, 0).await;
+    leaves_no_place(server, &other.lock(KEY), &client.lock(KEY)).await;
 }
 
 /// Before it is granted, while its turn is on the way, and after.
@@ -99,13 +90,38 @@ async fn a_wait_dropped_after_any_turn_while_it_is_granted_leaves_nothing() {
         server,
         ..
     } = &Relayed::spawn().await;
+    leaves_no_turn(server, &other.lock(KEY), &client.lock(KEY)).await;
+}
+
+/// A wait for `wanted`, while `of_holder` is held, leaves neither a place in the queue nor a record.
+async fn leaves_no_place(server: &RedisServer, of_holder: &Lock, wanted: &Lock) {
+    let guard = of_holder.acquire().await.unwrap();
+    after_every_turn("a wait with a deadline", async |turns| {
+        let lock = wanted.clone().wait(SECOND / 20);
+        let waited = dropped_after(turns, yield_now, lock.acquire()).await;
+        leaves_only(server, 1).await;
+        let found = of_holder.inspect().await.unwrap();
+        let holder = found.holder.map(|holder| holder.token);
+        assert_eq!(holder, Some(guard.token()));
+        assert!(found.others.is_empty() && found.waiters.is_empty());
+        waited.is_some()
+    })
+    .await;
+    guard.release().await;
+    leaves_only(server, 0).await;
+}
+
+/// A wait for `wanted` leaves nothing when `of_holder` is released meanwhile.
+async fn leaves_no_turn(server: &RedisServer, of_holder: &Lock, wanted: &Lock) {
     after_every_turn("a turn", async |turns| {
-        let guard = other.lock(KEY).acquire().await.unwrap();
-        let lock = client.lock(KEY);
-        let mut wait = Box::pin(lock.acquire());
-        let queued = async || traces(server).await.len() == 3;
+        let guard = of_holder.acquire().await.unwrap();
+        let mut wait = Box::pin(wanted.acquire());
+        let queued = async || {
+            let found = of_holder.inspect().await.unwrap();
+            found.waiters.len() == 1 && traces(server).await.len() == 3
+        };
         tokio::select! {
-            waited = &mut wait => panic!("it is held: {waited:?}"),
+            waited = &mut wait => panic!("there is no room: {waited:?}"),
             () = eventually("in the queue", queued) => {}
         }
         let waiting = dropped_after(turns, yield_now, wait);
@@ -137,21 +153,7 @@ async fn a_wait_for_shares_dropped_after_any_turn_leaves_no_place_and_no_share()
         ..
     } = &Relayed::spawn().await;
     for ([of_holder, _], [_, wanted]) in std::iter::zip(shares(other), shares(client)) {
-        let guard = of_holder.acquire().await.unwrap();
-        let held = traces(server).await.len();
-        after_every_turn("a wait for shares", async |turns| {
-            let lock = wanted.clone().wait(SECOND / 20);
-            let waited = dropped_after(turns, yield_now, lock.acquire()).await;
-            leaves_only(server, held).await;
-            let found = of_holder.inspect().await.unwrap();
-            let holder = found.holder.map(|holder| holder.token);
-            assert_eq!(holder, Some(guard.token()));
-            assert!(found.others.is_empty() && found.waiters.is_empty());
-            waited.is_some()
-        })
-        .await;
-        guard.release().await;
-        leaves_only(server, 0).await;
+        leaves_no_place(server, &of_holder, &wanted).await;
     }
 }
 
@@ -165,22 +167,7 @@ async fn a_wait_for_shares_dropped_after_any_turn_while_it_is_granted_leaves_not
         ..
     } = &Relayed::spawn().await;
     for ([of_holder, _], [_, wanted]) in std::iter::zip(shares(other), shares(client)) {
-        after_every_turn("a turn of shares", async |turns| {
-            let guard = of_holder.acquire().await.unwrap();
-            let mut wait = Box::pin(wanted.acquire());
-            let queued = async || of_holder.inspect().await.unwrap().waiters.len() == 1;
-            tokio::select! {
-                waited = &mut wait => panic!("there is no room: {waited:?}"),
-                () = eventually("in the queue", queued) => {}
-            }
-            let waiting = dropped_after(turns, yield_now, wait);
-            let (waited, _) = tokio::join!(waiting, guard.release());
-            let done = waited.is_some();
-            drop(waited);
-            leaves_only(server, 0).await;
-            done
-        })
-        .await;
+        leaves_no_turn(server, &of_holder, &wanted).await;
     }
 }
 
