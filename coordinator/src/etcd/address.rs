@@ -122,7 +122,10 @@ fn host_and_port(node: &str) -> Option<String> {
         None if host == node => PORT,
         None => return None,
     };
-    (!host.is_empty()).then(|| format!("{host}:{port}"))
+    let shown = format!("{host}:{port}");
+    // The parser takes some hosts with a bracket inside for others.
+    let again: Authority = shown.parse().ok()?;
+    (!host.is_empty() && again.host() == host).then_some(shown)
 }
 
 /// The settings of TLS; `None`: without.
@@ -204,6 +207,8 @@ mod tests {
             "etcd://a,,b",
             "etcd://a,a:2379",
             "etcd://a:0",
+            "etcd://b&[::1]:3",
+            "etcd://b&[::1]",
             "etcd://a/b",
             "etcds://a?cert=/dev/null",
             "etcds://a?tls=no",

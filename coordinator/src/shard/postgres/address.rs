@@ -61,7 +61,7 @@ impl FromStr for PostgresAddress {
             Host::Tcp(host) => is_plain(host, ":") && !host.is_empty(),
             Host::Unix(folder) => folder.to_str().is_some_and(|folder| is_plain(folder, "/")),
         };
-        if !is_plain_host || !is_plain(database, "") {
+        if !is_plain_host || !is_plain(database, "") || database.is_empty() {
             let reason = "the host and the database are of letters, digits, '_', '-', '.' and '$'; other characters of \
                           a user or a password are percent-encoded";
             return Err(PostgresAddressError(reason.into()));
@@ -110,5 +110,13 @@ mod tests {
         assert_eq!(sibling.as_str(), "postgres://other:1/locks");
         let error = "postgres://coin:s3cret@db:port".parse::<PostgresAddress>();
         assert!(!error.expect_err("no port").to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn a_database_without_a_name_is_refused() {
+        for url in ["postgres://:@db", "postgres://:s3cret@db/"] {
+            let error = url.parse::<PostgresAddress>().expect_err(url);
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
     }
 }
