@@ -40,16 +40,20 @@ pub(crate) async fn restarted_empty() -> History {
 
 /// Both permits are taken, and their holder is not heard while their slot moves; another client asks for one.
 pub(crate) async fn held_while_it_moves() -> History {
-    let stage = Stage::of(2, LEASE).await;
+    let mut stage = Stage::of(2, LEASE).await;
     let (first, second) = (stage.holder().await, stage.holder().await);
     let ring = Ring::of(&stage).await;
     let held = first.take(&ring.key, permits(2), None).await.unwrap();
     stage.proxy().requests(&Whose::lane("renew"), Flow::Hold);
     ring.to_the_second().await;
-    let mut mover = ring.held_up_at(Phase::Sealed);
+    let mut mover = ring.held_up_at(Phase::Opened);
     mover.is_there().await;
+    stage.forget();
+    tokio::select! {
+        () = take(&second, &ring.key, 1, 4 * WAIT) => {}
+        () = stage.hear("queued") => {}
+    }
     mover.go_on();
-    take(&second, &ring.key, 1, WAIT).await;
     stage.proxy().heal();
     first.release(held).await;
     eventually("the mover is done", async || mover.has_ended()).await;
