@@ -25,6 +25,7 @@ impl Client {
     /// | metric | labels | content |
     /// |---|---|---|
     /// | `acquire_seconds` | `shard`, `outcome` | histogram: acquisitions until their outcome, waits included |
+    /// | `wait_seconds` | `shard`, `outcome` | histogram: the same, only of acquisitions that were not granted at once: until the grant, or until the wait was over |
     /// | `hold_seconds` | `shard`, `end` | histogram: locks from the grant to their end |
     /// | `waiting` | `shard` | acquisitions without an outcome yet |
     /// | `held` | `shard` | locks with a holder |
@@ -32,6 +33,7 @@ impl Client {
     /// | `expiries_total` | `shard` | locks that were not renewed before their deadline |
     /// | `second_rounds_total` | `shard` | requests for locks with replicas that needed a second round trip; by the shard of the first replica |
     /// | `recovery_periods_total` | `shard` | recovery periods, whichever process activated the shard |
+    /// | `slots_moved_total` | `shard` | slots that the shard took over from others, by the topologies that this client has used |
     /// | `batch_size` | `shard` | histogram: requests per batch |
     /// | `shard_up` | `shard` | 1 if the connections for locks are open |
     /// | `epoch` | `shard` | the epoch of its tokens |
@@ -76,6 +78,17 @@ impl Encoder<'_, '_> {
                 let labels = [label(shard), ("outcome", outcome.as_str())];
                 let values = shard.metrics.acquisitions(outcome);
                 histogram(family.encode_family(&labels)?, values)
+            })
+        })?;
+        let help =
+            "Acquisitions that were not granted at once, until the grant or the end of the wait";
+        self.per_shard("wait", help, seconds, kind, |family, shard| {
+            Outcome::AFTER_A_WAIT.into_iter().try_for_each(|outcome| {
+                let labels = [label(shard), ("outcome", outcome.as_str())];
+                let values = shard.metrics.waits(outcome);
+                values.map_or(Ok(()), |values| {
+                    histogram(family.encode_family(&labels)?, values)
+                })
             })
         })?;
         let help = "Locks from the grant to their end";
@@ -123,6 +136,13 @@ impl Encoder<'_, '_> {
             counter(
                 family.encode_family(&[label(shard)])?,
                 shard.metrics.recoveries(),
+            )
+        })?;
+        let help = "Slots that the shard took over from others";
+        self.per_shard("slots_moved", help, None, kind, |family, shard| {
+            counter(
+                family.encode_family(&[label(shard)])?,
+                shard.metrics.slots_taken_over(),
             )
         })
     }

@@ -7,7 +7,7 @@ use ringfence_client::{
     Client, TokioClock,
     metrics::{End, Outcome},
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 #[tokio::test(start_paused = true)]
 async fn outcomes_and_ends_are_counted() {
@@ -23,17 +23,31 @@ async fn outcomes_and_ends_are_counted() {
     let other = client.lock("key");
     timeout(short, other.acquire()).await.unwrap_err();
     assert_eq!(client.metrics().read().unwrap().shards[0].metrics.held(), 1);
-    held.release().await;
+    let release = async {
+        sleep(short).await;
+        held.release().await
+    };
+    let (next, _) = tokio::join!(other.acquire(), release);
+    next.unwrap().release().await;
 
     let reading = client.metrics().read().unwrap();
     let metrics = &reading.shards[0].metrics;
     for outcome in Outcome::ALL {
         let counts = metrics.acquisitions(outcome).buckets();
         let count: u64 = counts.iter().map(|(_, count)| count).sum();
-        let expected = !matches!(outcome, Outcome::Unavailable | Outcome::Refused);
-        assert_eq!(count, u64::from(expected), "{outcome:?}");
+        let expected = match outcome {
+            Outcome::Granted => 2,
+            Outcome::Unavailable | Outcome::Refused => 0,
+            Outcome::Held | Outcome::TimedOut | Outcome::Cancelled => 1,
+        };
+        assert_eq!(count, expected, "{outcome:?}");
     }
     assert!(metrics.acquisitions(Outcome::TimedOut).sum() >= 0.05);
+    for outcome in Outcome::AFTER_A_WAIT {
+        let waits = metrics.waits(outcome).unwrap();
+        assert_eq!(waits.count(), 1, "{outcome:?}");
+        assert!(waits.sum() >= 0.05, "{outcome:?}");
+    }
     assert!(metrics.holds(End::Released).sum() >= 0.1);
     assert_eq!((metrics.held(), metrics.waiting()), (0, 0));
 

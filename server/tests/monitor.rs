@@ -79,11 +79,26 @@ async fn acquisitions_and_holds_are_counted_without_keys() {
     })
     .await;
     release(&mut locks, &held.handle).await.unwrap();
+    let theirs = scene.other.lock(key).acquire().await.unwrap();
+    let theirs_ends = async {
+        let queued = || async { counted(&scene, "ringfence_waiting{", "").await == 1.0 };
+        eventually("it waits", queued).await;
+        theirs.release().await
+    };
+    let mut asking = locks.clone();
+    let (next, _) = tokio::join!(
+        acquire(&mut asking, ask(key, 1000, Some(10_000))),
+        theirs_ends
+    );
+    release(&mut locks, &next.unwrap().handle).await.unwrap();
     let (_, numbers) = get(&scene, "/metrics").await;
+    let waited = |outcome: &str| sum(&numbers, "ringfence_wait_seconds_count{", outcome);
+    assert_eq!((waited("granted"), waited("timed_out")), (1.0, 0.0));
+    assert!(sum(&numbers, "ringfence_wait_seconds_sum{", "granted") > 0.0);
     assert_eq!(sum(&numbers, "ringfence_held{", ""), 0.0);
     assert_eq!(
         sum(&numbers, "ringfence_hold_seconds_count{", "released"),
-        1.0
+        2.0
     );
     assert!(sum(&numbers, "ringfence_hold_seconds_sum{", "released") > 0.0);
     assert!(sum(&numbers, "ringfence_batch_size_count{", "") > 0.0);

@@ -19,6 +19,7 @@ use super::{
 };
 
 const VERSION: &str = "ringfence_topology_version ";
+const MOVED: &str = "ringfence_slots_moved_total{";
 const MOVING: &str = "ringfence_slots_moving ";
 
 /// The shards and the shares of the slots that they have.
@@ -62,6 +63,9 @@ async fn a_shard_joins_is_weighed_and_leaves_while_a_lock_is_held() {
         "{end:?}"
     );
     assert_eq!(shares(&mut admin).await.len(), 3);
+    let moved = async |shard: &str| counted(&scene, MOVED, shard).await;
+    assert_eq!(moved("shard=\"c\"").await, f64::from(end.slots_moved));
+    assert_eq!(moved("").await, f64::from(end.slots_moved));
 
     let weigh = WeighShardRequest {
         id: "c".into(),

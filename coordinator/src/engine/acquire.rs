@@ -91,7 +91,11 @@ impl Engine {
         let metrics = self.0.routing.metrics(&key);
         let acquiring = Acquiring::begin(metrics, &*self.0.around.clock);
         let mut result = self.acquire_key(&key, ask, mode).await;
-        let holding = acquiring.end(outcome(&result));
+        let has_waited = match &result {
+            Ok(guard) => guard.has_waited(),
+            Err(refusal) => matches!(refusal, AcquireError::TimedOut { .. }),
+        };
+        let holding = acquiring.end(outcome(&result), has_waited);
         if let (Ok(guard), Some(holding)) = (&mut result, holding) {
             guard.count(holding);
         }

@@ -60,6 +60,7 @@ pub enum Renewal {
 #[derive(Debug)]
 pub struct ShardMetrics {
     acquisitions: [Histogram; Outcome::ALL.len()],
+    waits: [Histogram; Outcome::AFTER_A_WAIT.len()],
     holds: [Histogram; End::ALL.len()],
     renewals: [AtomicU64; Renewal::ALL.len()],
     expiries: AtomicU64,
@@ -67,6 +68,7 @@ pub struct ShardMetrics {
     recoveries: AtomicU64,
     /// The last epoch whose recovery period was counted.
     recovered: AtomicU64,
+    slots_taken_over: AtomicU64,
     batches: Histogram,
     /// Acquisitions that were begun.
     begun: AtomicU64,
@@ -106,6 +108,9 @@ impl Outcome {
         Self::Refused,
         Self::Cancelled,
     ];
+
+    /// The outcomes by which waits are counted.
+    pub const AFTER_A_WAIT: [Self; 2] = [Self::Granted, Self::TimedOut];
 
     /// The name, for a label.
     pub fn as_str(self) -> &'static str {
@@ -151,12 +156,14 @@ impl Default for ShardMetrics {
     fn default() -> Self {
         Self {
             acquisitions: std::array::from_fn(|_| Histogram::of_durations()),
+            waits: std::array::from_fn(|_| Histogram::of_durations()),
             holds: std::array::from_fn(|_| Histogram::of_durations()),
             renewals: Default::default(),
             expiries: AtomicU64::new(0),
             second_rounds: AtomicU64::new(0),
             recoveries: AtomicU64::new(0),
             recovered: AtomicU64::new(0),
+            slots_taken_over: AtomicU64::new(0),
             batches: Histogram::of_numbers(),
             begun: AtomicU64::new(0),
         }
@@ -167,6 +174,13 @@ impl ShardMetrics {
     /// How long acquisitions took until their outcome.
     pub fn acquisitions(&self, outcome: Outcome) -> &Histogram {
         &self.acquisitions[outcome as usize]
+    }
+
+    /// How long acquisitions took that were not granted at once: another holder or waiter came first, or the shard could
+    /// not grant yet. Only for the outcomes [`AFTER_A_WAIT`](Outcome::AFTER_A_WAIT), none for others.
+    pub fn waits(&self, outcome: Outcome) -> Option<&Histogram> {
+        let place = Outcome::AFTER_A_WAIT.iter().position(|its| *its == outcome);
+        Some(&self.waits[place?])
     }
 
     /// How long locks were held until their end.
@@ -192,6 +206,11 @@ impl ShardMetrics {
     /// The number of recovery periods that this engine has seen.
     pub fn recoveries(&self) -> u64 {
         self.recoveries.load(Relaxed)
+    }
+
+    /// The number of slots that the shard took over from others, by the topologies that this engine has used.
+    pub fn slots_taken_over(&self) -> u64 {
+        self.slots_taken_over.load(Relaxed)
     }
 
     /// The sizes of batches.
@@ -234,6 +253,10 @@ impl ShardMetrics {
         }
     }
 
+    pub(crate) fn takes_over(&self, slots: u64) {
+        self.slots_taken_over.fetch_add(slots, Relaxed);
+    }
+
     pub(crate) fn batch(&self, requests: usize) {
         self.batches.add(requests as u64);
     }
@@ -257,11 +280,16 @@ impl<'a> Acquiring<'a> {
         }
     }
 
-    /// Counts `outcome`. Returns the hold that begins now; none if nothing was granted.
-    pub(crate) fn end(mut self, outcome: Outcome) -> Option<Holding> {
+    /// Counts `outcome`, and the wait before it if there was one. Returns the hold that begins now; none if nothing was
+    /// granted.
+    pub(crate) fn end(mut self, outcome: Outcome, has_waited: bool) -> Option<Holding> {
         let metrics = self.metrics.take()?;
         let now = self.clock.now();
-        metrics.acquired(outcome, now.since(self.since));
+        let took = now.since(self.since);
+        metrics.acquired(outcome, took);
+        if let Some(waits) = metrics.waits(outcome).filter(|_| has_waited) {
+            waits.add_duration(took);
+        }
         (outcome == Outcome::Granted).then_some(Holding {
             metrics,
             since: now,

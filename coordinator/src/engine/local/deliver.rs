@@ -10,6 +10,7 @@ pub(super) struct LocalGrant {
     who: Waiter,
     grant: Arc<Grant>,
     handed: bool,
+    was_refused: bool,
     at: Instant,
     with: Vec<Waiter>,
 }
@@ -30,6 +31,7 @@ impl LocalGrant {
             lease.state().take_up();
             lease.clone().keep();
         }
+        let was_refused = lease.state().refusal.lock().take().is_some();
         let grant = Grant::new(lease, token);
         let mut with = Vec::new();
         if let Some(owner) = &who.owner {
@@ -41,6 +43,7 @@ impl LocalGrant {
             who,
             grant,
             handed,
+            was_refused,
             at: now,
             with,
         }
@@ -51,6 +54,7 @@ impl LocalGrant {
             who,
             grant,
             handed,
+            was_refused,
             at,
             with,
         } = self;
@@ -58,10 +62,10 @@ impl LocalGrant {
         for waiter in with {
             let entered = grant.enter();
             match entered {
-                Ok(()) => waiter.grant(grant.clone()),
+                Ok(()) => waiter.grant(grant.clone(), was_refused),
                 Err(_) => waiter.refuse(AcquireError::TooManyEntries(REENTRY_MAX)),
             }
         }
-        who.grant(grant);
+        who.grant(grant, was_refused);
     }
 }

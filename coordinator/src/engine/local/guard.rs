@@ -28,6 +28,8 @@ pub struct Guard {
     queues: Arc<Handle>,
     /// Whether this guard still counts as one of the grant's.
     counted: bool,
+    /// Whether it was not granted at once.
+    has_waited: bool,
     /// For the metrics.
     holding: Option<Holding>,
 }
@@ -41,11 +43,12 @@ impl fmt::Debug for Guard {
 
 impl Guard {
     /// A guard that is counted already.
-    pub(crate) fn new(grant: Arc<Grant>, queues: Arc<Handle>) -> Self {
+    pub(crate) fn new(grant: Arc<Grant>, queues: Arc<Handle>, has_waited: bool) -> Self {
         Self {
             grant,
             queues,
             counted: true,
+            has_waited,
             holding: None,
         }
     }
@@ -54,6 +57,11 @@ impl Guard {
     pub(super) fn take_apart(mut self) -> (Arc<Grant>, Arc<Handle>, Option<Holding>) {
         self.counted = false;
         (self.grant.clone(), self.queues.clone(), self.holding.take())
+    }
+
+    /// Whether it was not granted at once: another holder or waiter came first, or the shard could not grant yet.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// Counts this hold until its end.

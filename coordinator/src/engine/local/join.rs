@@ -5,8 +5,8 @@ use std::sync::{Arc, atomic::Ordering::Acquire};
 use tokio::sync::oneshot;
 
 use super::{
-    super::AcquireError, At, Guard, Handle, Owner, Terms, WaitObserver, Waiting, grant::Grant,
-    held_by, rules::WaiterId,
+    super::AcquireError, At, Guard, Handle, Lease, Owner, Terms, WaitObserver, Waiting,
+    grant::Grant, held_by, rules::WaiterId,
 };
 use crate::{
     clock::Instant,
@@ -20,6 +20,8 @@ pub(crate) struct Waiter {
     pub(super) handle: Arc<Handle>,
     pub(crate) owner: Option<Owner>,
     pub(crate) observer: Option<WaitObserver>,
+    /// Others in this process came first.
+    is_behind: bool,
     events: oneshot::Sender<Result<Guard, AcquireError>>,
 }
 
@@ -78,18 +80,24 @@ impl Handle {
             return Err(refusal);
         }
         let observer = observer.filter(|_| !once);
-        // Another reader has the record at once.
-        let held = queue.held().filter(|_| !terms.is_shared());
+        // Another reader has the record at once, and so has anybody once its last holder is done.
+        let is_in_use = |lease: &&Arc<dyn Lease>| lease.state().idle_until().is_none();
+        let held = queue
+            .held()
+            .filter(|_| !terms.is_shared())
+            .filter(is_in_use);
         let in_the_way = observer.and(held).map(|lease| Waiting::Held {
             holder: lease.state().terms.label.clone(),
             remaining: lease.state().deadline().since(now),
             ahead: Some(queue.len() as u32),
         });
+        let is_behind = held.is_some() || queue.len() > 0;
         let (tell, events) = oneshot::channel();
         let waiter = Waiter {
             handle: self.clone(),
             owner: owner.cloned(),
             observer: observer.cloned(),
+            is_behind,
             events: tell,
         };
         let id = queue.join(terms, once, waiter);
@@ -127,7 +135,7 @@ impl Handle {
             _ => {}
         }
         match grant.enter() {
-            Ok(()) => Ok(Some(Guard::new(grant, self.clone()))),
+            Ok(()) => Ok(Some(Guard::new(grant, self.clone(), false))),
             Err(0) => Ok(None),
             Err(_) => Err(AcquireError::TooManyEntries(REENTRY_MAX)),
         }
@@ -135,9 +143,14 @@ impl Handle {
 }
 
 impl Waiter {
-    /// A waiter that has left by now drops the guard, which releases the lock.
-    pub(crate) fn grant(self, grant: Arc<Grant>) {
-        drop(self.events.send(Ok(Guard::new(grant, self.handle))));
+    /// `grant` came at once, or after its shard had refused it. A waiter that has left by now drops the guard, which
+    /// releases the lock.
+    pub(crate) fn grant(self, grant: Arc<Grant>, was_refused: bool) {
+        let has_waited = self.is_behind || was_refused;
+        drop(
+            self.events
+                .send(Ok(Guard::new(grant, self.handle, has_waited))),
+        );
     }
 
     pub(crate) fn refuse(self, refusal: AcquireError) {

@@ -261,6 +261,7 @@ impl Routing {
         }
         self.view_from(topology);
         let view = self.view.load();
+        view.count_moves_since(&before.topology);
         let is_kept =
             |renewer: &Arc<LeaseRenewer>| view.renewers.iter().any(|its| Arc::ptr_eq(its, renewer));
         let left = before.renewers.iter().filter(|renewer| !is_kept(renewer));
@@ -314,6 +315,20 @@ impl Routing {
 }
 
 impl View {
+    /// Counts the slots that other shards had by the topology `before`.
+    fn count_moves_since(&self, before: &Topology) {
+        let (before, now) = (&before.table, &self.topology.table);
+        let mut taken_over = vec![0; self.renewers.len()];
+        for slot in now.all_slots() {
+            if before.owner(slot) != now.owner(slot) {
+                taken_over[now.owner_index(slot)] += 1;
+            }
+        }
+        for (renewer, slots) in self.renewers.iter().zip(taken_over) {
+            renewer.driver.metrics().takes_over(slots);
+        }
+    }
+
     fn route(&self, slot: Slot) -> Route {
         // None in a ring at rest: there is nothing to look for.
         let migration = self.topology.migration_of(slot);
