@@ -91,7 +91,7 @@ impl Handle {
             remaining: lease.state().deadline().since(now),
             ahead: Some(queue.len() as u32),
         });
-        let is_behind = held.is_some() || queue.len() > 0;
+        let is_behind = held.is_some() || queue.waiters().next().is_some();
         let (tell, events) = oneshot::channel();
         let waiter = Waiter {
             handle: self.clone(),

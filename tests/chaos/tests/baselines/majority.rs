@@ -46,7 +46,7 @@ pub(crate) async fn restarted_empty() -> History {
         .proxy()
         .requests(&Whose::lane("renew"), Flow::Lose);
     let key = &key_at(&first, [0, 2, 1]);
-    let held = first.acquire(key, Some(WAIT)).await.unwrap();
+    let held = first.acquire(key, Some(LEASE)).await.unwrap();
     stage.restart_empty().await;
     stage.members[2].proxy().heal();
     let also = second.acquire(key, Some(WAIT)).await;
@@ -89,7 +89,7 @@ pub(crate) async fn granted_by_another_majority() -> History {
     for (holder, index) in [(&first, earliest), (&second, latest)] {
         let proxy = stage.members[index].proxy();
         away(proxy);
-        let held = holder.acquire(KEY, Some(WAIT)).await.unwrap();
+        let held = holder.acquire(KEY, Some(LEASE)).await.unwrap();
         holder.release(held).await;
         proxy.heal();
     }

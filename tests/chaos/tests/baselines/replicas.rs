@@ -111,7 +111,7 @@ pub(crate) async fn installed_in_a_recovery_period() -> History {
     // Of two records in a recovery period, the one of the greater token stays.
     ring.raise(0).await;
     cut_off(&stage, 0, &its);
-    let held = first.acquire(&ring.key, Some(WAIT)).await.unwrap();
+    let held = first.acquire(&ring.key, Some(LONG_LEASE)).await.unwrap();
     let mut also = None;
     let waits = async { also = second.acquire(&ring.key, Some(2 * LONG_LEASE)).await };
     let happens = async {

@@ -36,7 +36,7 @@ pub(crate) async fn taken_once_it_was_listed() -> History {
     ring.to_the_second().await;
     let mut mover = ring.held_up_at(Phase::Scanned);
     mover.is_there().await;
-    let held = first.acquire(&ring.key, Some(WAIT)).await.unwrap();
+    let held = first.acquire(&ring.key, Some(LEASE)).await.unwrap();
     mover.go_on();
     eventually("what is left is listed", async || {
         let record = ring.store.load().await.unwrap();
@@ -88,7 +88,7 @@ pub(crate) async fn opened_late_by_an_earlier_move() -> History {
     ring.plan().await;
     let last = ring.seal().await;
     ring.import(last).await;
-    let held = first.acquire(&ring.key, Some(WAIT)).await.unwrap();
+    let held = first.acquire(&ring.key, Some(LEASE)).await.unwrap();
     ring.step(1, earlier, Mode::Open, last).await;
     let also = second.acquire(&ring.key, Some(WAIT)).await;
     first.release(held).await;
