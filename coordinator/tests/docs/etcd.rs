@@ -21,7 +21,7 @@ use ringfence_coordinator::{
 use ringfence_test_support::database::etcd::Etcd;
 use tokio::time::sleep;
 
-use super::races::{Belief, LONG, acquire, arm, key, nonce, request};
+use super::races::{Belief, LONG, acquire, arm, key, nonce, renewal, request};
 use crate::etcd_fixture::OnEtcd;
 
 /// The lease of holders that crash.
@@ -179,10 +179,98 @@ async fn locks_on_etcd_survive_the_nodes_that_are_killed() {
 }
 
 fn stubborn(fixture: &OnEtcd) -> Stubborn {
+    stubborn_at(fixture.process())
+}
+
+fn stubborn_at(shard: Arc<dyn Shard>) -> Stubborn {
     Stubborn {
-        shard: fixture.process(),
+        shard,
         link: None,
         failed: 0,
+    }
+}
+
+/// First the node that leads the others, then one that follows: processes that reach it alone are granted nothing while it is
+/// cut off, and what they held is free for others after its lease.
+#[tokio::test]
+async fn a_node_that_is_cut_off_grants_nothing_and_the_others_go_on() {
+    let etcd = Etcd::spawn(3).await;
+    let fixture = OnEtcd::at(&etcd.url());
+    fixture.join().await;
+    arm(&*fixture.shard(), fixture.topology()).await;
+    let (mut keeper, kept) = (stubborn(&fixture), key(5));
+    let held = [request(&kept, acquire(nonce(1, 1), LONG, false))];
+    let Reply::Granted { token, .. } = keeper.call(&held).await[0] else {
+        panic!("it is free")
+    };
+    let belief = Belief::default();
+    for round in 0..2 {
+        let place = (etcd.leader().await + round) % 3;
+        let (ended, cut, others) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        let racers = (1..=6).map(async |racer| {
+            // Of each three, one reaches the node alone, and one the others alone.
+            let (url, granted) = match racer % 3 {
+                0 => (etcd.url_of(place), &cut),
+                1 => (etcd.url_of((place + 1) % 3), &others),
+                _ => (etcd.url(), &others),
+            };
+            let number = 10 * (round as u64 + 1) + racer;
+            let mut its = stubborn_at(fixture.process_at(&url));
+            let (random, mut sequence) = (Random::seeded(number), 0);
+            while !ended.load(Relaxed) {
+                sequence += 1;
+                let (key, nonce) = (key(random.below(3) as usize), nonce(number, sequence));
+                hold_up_to_the_lease(&mut its, &key, nonce, &belief, granted).await;
+            }
+        });
+        let partition = async {
+            grants(&cut, 4).await;
+            etcd.cut_off(place);
+            grants(&others, 10).await;
+            let before = cut.load(Relaxed);
+            let renew = [request(&kept, renewal(token, LONG))];
+            let renewed = keeper.call(&renew).await;
+            assert!(
+                matches!(renewed[..], [Reply::Renewed { .. }]),
+                "{renewed:?}"
+            );
+            grants(&others, 15).await;
+            assert_eq!(cut.load(Relaxed), before, "granted without a majority");
+            etcd.heal();
+            grants(&cut, 4).await;
+            grants(&others, 4).await;
+            ended.store(true, Relaxed);
+        };
+        tokio::join!(join_all(racers), partition);
+        println!("{cut:?} grants by the node, {others:?} by others");
+    }
+}
+
+/// Every fourth lock is not released: it ends with its lease.
+async fn hold_up_to_the_lease(
+    its: &mut Stubborn,
+    key: &LockKey,
+    nonce: Nonce,
+    belief: &Belief,
+    granted: &AtomicU64,
+) {
+    let asked = [request(key, acquire(nonce, LEASE, false))];
+    let sent = BootClock.now();
+    let Reply::Granted { token, .. } = its.call(&asked).await[0] else {
+        return;
+    };
+    // A late answer is none.
+    if BootClock.now() < sent + LEASE / 2 {
+        belief.begins(key, nonce, token);
+        granted.fetch_add(1, Relaxed);
+        let is_released = !nonce.sequence.is_multiple_of(4);
+        if !is_released {
+            until_the_deadline(sent).await;
+        }
+        belief.ends(key, nonce);
+        if is_released {
+            its.call(&[request(key, Op::Release { nonce })]).await;
+        }
     }
 }
 

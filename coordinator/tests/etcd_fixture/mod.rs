@@ -116,6 +116,15 @@ impl OnEtcd {
         shard_at(&self.options)
     }
 
+    /// The same, of a process that knows only the nodes at `url`.
+    pub(crate) fn process_at(&self, url: &str) -> Arc<dyn Shard> {
+        let address = url.parse().unwrap();
+        shard_at(&EtcdOptions {
+            address,
+            ..self.options.clone()
+        })
+    }
+
     fn etcd(&self) -> &Etcd {
         self.etcd.as_ref().expect("it is the shared one")
     }

@@ -9,13 +9,18 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{Home, NOBODY, free_port, signal_all};
+use super::{
+    Home, NOBODY, free_port,
+    links::{CutOff, Links},
+    signal_all,
+};
 use crate::{Secured, eventually};
 
 /// A cluster that lives as long as this value, and as this process.
 pub struct Etcd {
     nodes: Vec<Node>,
     scheme: &'static str,
+    links: Links,
 }
 
 struct Node {
@@ -41,17 +46,20 @@ impl Etcd {
     }
 
     async fn start(count: usize, secured: Option<&Secured>) -> Self {
-        let peers: Vec<_> = (0..count).map(|_| free_port()).collect();
-        let named = peers.iter().enumerate();
-        let cluster: Vec<_> = named
-            .map(|(place, port)| format!("n{place}=http://127.0.0.1:{port}"))
-            .collect();
-        let nodes = peers.iter().enumerate();
-        let nodes =
-            nodes.map(|(place, peer)| Node::new((place, *peer), &cluster.join(","), secured));
+        let mut links = Links::new();
+        let (mut peers, mut cluster) = (Vec::new(), Vec::new());
+        for place in 0..count {
+            let port = free_port();
+            let url = format!("http://127.0.0.1:{}", links.to(place, port).await);
+            cluster.push(format!("n{place}={url}"));
+            peers.push((port, url));
+        }
+        let nodes = peers.into_iter().enumerate();
+        let nodes = nodes.map(|(place, peer)| Node::new(place, peer, &cluster.join(","), secured));
         let mut etcd = Self {
             nodes: nodes.collect(),
             scheme: secured.map_or("etcd", |_| "etcds"),
+            links,
         };
         etcd.restart(&(0..count).collect::<Vec<_>>()).await;
         etcd
@@ -69,6 +77,11 @@ impl Etcd {
             .map(|node| format!("127.0.0.1:{}", node.port))
             .collect();
         format!("{}://{login}{}", self.scheme, nodes.join(","))
+    }
+
+    /// The address of one node alone.
+    pub fn url_of(&self, place: usize) -> String {
+        format!("{}://127.0.0.1:{}", self.scheme, self.nodes[place].port)
     }
 
     /// The port of its first node on 127.0.0.1.
@@ -108,6 +121,21 @@ impl Etcd {
         signal_all(self.process(place), Signal::SIGCONT);
     }
 
+    /// Cuts the links between one node and the others. Clients reach each of them all the same.
+    pub fn cut_off(&self, place: usize) {
+        let members = self.ctl(&["member", "list"]);
+        let named = format!(" n{place},");
+        let member = members.lines().find(|line| line.contains(&named));
+        let id = member.and_then(|line| line.split(',').next());
+        let id = id.expect("it is a member").to_owned();
+        self.links.cut_off(Some(CutOff { place, id }));
+    }
+
+    /// Undoes [`cut_off`](Self::cut_off).
+    pub fn heal(&self) {
+        self.links.cut_off(None);
+    }
+
     fn process(&self, place: usize) -> &Process {
         self.nodes[place].process.as_ref().expect("it runs")
     }
@@ -123,7 +151,8 @@ impl Etcd {
         panic!("no node leads");
     }
 
-    /// What etcd's own command prints, without TLS.
+    /// What etcd's own command prints, without TLS. It blocks the thread, which may carry the links between nodes: so of
+    /// several nodes ask only what one answers alone.
     pub fn ctl(&self, arguments: &[&str]) -> String {
         let endpoints = format!("127.0.0.1:{}", self.nodes[0].port);
         let mut ctl = Command::new("etcdctl");
@@ -140,7 +169,13 @@ impl Etcd {
 }
 
 impl Node {
-    fn new((place, peer): (usize, u16), cluster: &str, secured: Option<&Secured>) -> Self {
+    /// The others reach it at the URL of `peer`, which leads to its port.
+    fn new(
+        place: usize,
+        (peer, peer_url): (u16, String),
+        cluster: &str,
+        secured: Option<&Secured>,
+    ) -> Self {
         let home = Home::in_memory("ringfence-etcd-");
         let (port, health) = (free_port(), free_port());
         let scheme = secured.map_or("http", |_| "https");
@@ -156,7 +191,7 @@ impl Node {
             ("listen-client-urls", &client),
             ("advertise-client-urls", &client),
             ("listen-peer-urls", &peer),
-            ("initial-advertise-peer-urls", &peer),
+            ("initial-advertise-peer-urls", &peer_url),
             ("listen-metrics-urls", &health_url),
             ("initial-cluster", cluster),
         ];

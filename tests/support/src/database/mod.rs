@@ -6,6 +6,7 @@
 //! they run as nobody.
 
 pub mod etcd;
+mod links;
 pub mod mariadb;
 pub mod postgresql;
 
