@@ -129,11 +129,11 @@ impl Topology {
         self.shards.get(&ShardName(shard.clone()))
     }
 
-    /// A shard that keeps no counters: while there is one, nobody changes or creates any.
-    pub fn locks_only(&self) -> Option<&ShardId> {
-        let mut shards = self.shards.iter();
-        let shard = shards.find(|(_, entry)| !keeps_counters(&entry.address));
-        shard.map(|(name, _)| &name.0)
+    /// A shard that keeps no counters, and its address: while there is one, nobody changes or creates any.
+    pub fn locks_only(&self) -> Option<(&ShardId, &str)> {
+        let shards = self.shards.iter();
+        let mut shards = shards.map(|(name, entry)| (&name.0, &*entry.address));
+        shards.find(|(_, address)| !keeps_counters(address))
     }
 
     /// Whether a [`Mover`](crate::mover::Mover) has work to do.

@@ -40,8 +40,8 @@ impl Inner {
         if self.coordinators.is_some() {
             return Err(CounterFault::NoShards.into());
         }
-        if let Some(shard) = self.routing.locks_only() {
-            return Err(CounterFault::LocksOnly { shard }.into());
+        if let Some((shard, address)) = self.routing.locks_only() {
+            return Err(CounterFault::LocksOnly { shard, address }.into());
         }
         let until = self.now() + COUNTER_PATIENCE;
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);

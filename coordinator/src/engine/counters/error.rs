@@ -20,12 +20,14 @@ pub enum CounterFault {
     Name(#[from] NameError),
     /// The ring has a shard that keeps none.
     #[error(
-        "shard {shard} keeps locks, and neither counters nor segmented locks: they need a topology with shards on \
-         Redis alone"
+        "shard {shard}, {address}, keeps locks, and neither counters nor segmented locks: they need a topology with \
+         shards on Redis alone"
     )]
     LocksOnly {
         /// The shard.
         shard: ShardId,
+        /// Its address.
+        address: String,
     },
     /// The shard that has it gave no answer.
     #[error("shard {shard}: {error}")]

@@ -93,8 +93,8 @@ pub(crate) struct View {
     pub(crate) topology: Arc<Topology>,
     /// In the order of the table's shards.
     pub(crate) renewers: Vec<Arc<LeaseRenewer>>,
-    /// A shard that keeps no counters.
-    locks_only: Option<ShardId>,
+    /// A shard that keeps no counters, and its address.
+    locks_only: Option<(ShardId, String)>,
 }
 
 impl Routing {
@@ -227,8 +227,8 @@ impl Routing {
         self.view.load().topology.clone()
     }
 
-    /// A shard that keeps no counters.
-    pub(crate) fn locks_only(&self) -> Option<ShardId> {
+    /// A shard that keeps no counters, and its address.
+    pub(crate) fn locks_only(&self) -> Option<(ShardId, String)> {
         self.view.load().locks_only.clone()
     }
 
@@ -307,7 +307,9 @@ impl Routing {
         };
         let renewers = topology.table.shards().iter().map(renewer).collect();
         self.view.store(Arc::new(View {
-            locks_only: topology.locks_only().cloned(),
+            locks_only: topology
+                .locks_only()
+                .map(|(id, address)| (id.clone(), address.to_owned())),
             topology,
             renewers,
         }));
