@@ -26,12 +26,18 @@ pub(crate) trait Returning {
     fn max_lease(&self) -> Duration {
         MAX_LEASE
     }
+
+    /// Whether the topology's record is on it too.
+    fn has_the_record(&self) -> bool {
+        false
+    }
 }
 
 /// A server for the topology's record alone, which stays, and clients of the one shard beside it.
 pub(crate) struct Stage {
     pub(crate) home: RedisServer,
     url: String,
+    record_at: String,
     max_lease: Duration,
 }
 
@@ -39,16 +45,17 @@ impl Stage {
     pub(crate) async fn of(url: String, max_lease: Duration) -> Self {
         let home = RedisServer::spawn().await.unwrap();
         Self {
-            home,
             url,
+            record_at: home.url(),
+            home,
             max_lease,
         }
     }
 
     pub(crate) async fn client(&self, label: &str) -> Client {
         let builder: Builder = Client::builder()
-            .redis([self.url.clone()])
-            .topology_at(&self.home.url())
+            .servers([self.url.clone()])
+            .topology_at(&self.record_at)
             .max_lease(self.max_lease)
             .servers_are_new(true)
             .label(label);
@@ -119,7 +126,10 @@ impl Held {
 /// rise. A released lock is free, even if the shard still remembers it.
 pub(crate) async fn holders_keep_their_locks_and_newcomers_wait(shard: &mut impl Returning) {
     let max_lease = shard.max_lease();
-    let stage = Stage::of(shard.url(), max_lease).await;
+    let mut stage = Stage::of(shard.url(), max_lease).await;
+    if shard.has_the_record() {
+        stage.record_at = shard.url();
+    }
     let (holder, other) = (stage.client("holder").await, stage.client("other").await);
     let take = async |client: &Client, key| client.lock(key).try_acquire().await.unwrap();
 

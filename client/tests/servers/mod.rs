@@ -30,6 +30,8 @@ mod secured;
 mod segmented;
 mod sentinel;
 mod setup;
+#[cfg(feature = "postgres")]
+mod standby;
 mod stops;
 mod turns;
 

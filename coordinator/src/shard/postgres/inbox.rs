@@ -25,12 +25,7 @@ impl PostgresInbox {
         let channel = quoted(&options.channel(client));
         wire.execute(&format!("LISTEN {channel}")).await?;
         // After a crash, the first connection of any kind begins the life.
-        let open = format!(
-            "INSERT INTO {0}.life DEFAULT VALUES ON CONFLICT DO NOTHING",
-            options.schema()
-        );
-        wire.execute(&open).await?;
-        let life = format!("SELECT {}.present_life()", options.schema());
+        let life = format!("SELECT {}.begin_life()", options.schema());
         let address = wire.address.clone();
         let found = wire.ask(|client| async move { client.query_one(&life, &[]).await });
         let row = found

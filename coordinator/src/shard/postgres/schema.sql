@@ -2,10 +2,18 @@
 -- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty.
 CREATE SCHEMA IF NOT EXISTS {schema};
 
--- The life of the shard. Without a row it has not begun: unlogged tables are empty after a crash.
+-- The server's timeline, which a promotion changes. It is an error on a standby.
+CREATE OR REPLACE FUNCTION {schema}.timeline() RETURNS text
+LANGUAGE sql STABLE AS $$
+  SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
+$$;
+
+-- The life of the shard, and the timeline on which it began. Without a row of the present timeline none has begun:
+-- unlogged tables are empty after a crash, and a promoted standby may lack the last commits.
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.life (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  id uuid NOT NULL DEFAULT gen_random_uuid()
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  timeline text NOT NULL DEFAULT {schema}.timeline()
 );
 -- The last token.
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.tokens (
@@ -30,11 +38,22 @@ LANGUAGE sql STABLE AS $$
   SELECT floor(extract(epoch FROM at) * 1000)::bigint
 $$;
 
--- The row's id, and the timeline: a promoted standby may lack the last commits. It is an error on a standby.
 CREATE OR REPLACE FUNCTION {schema}.present_life() RETURNS text
 LANGUAGE sql STABLE AS $$
-  SELECT id || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) FROM {schema}.life
+  SELECT id::text FROM {schema}.life WHERE timeline = {schema}.timeline()
 $$;
+
+-- Begins a life unless one is present. Its id is a new one: two standbys of one primary may be promoted to one timeline.
+CREATE OR REPLACE FUNCTION {schema}.begin_life() RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF {schema}.present_life() IS NULL THEN
+    INSERT INTO {schema}.life DEFAULT VALUES
+      ON CONFLICT (one) DO UPDATE SET id = excluded.id, timeline = excluded.timeline
+      WHERE life.timeline <> excluded.timeline;
+  END IF;
+  RETURN {schema}.present_life();
+END $$;
 
 -- Opens a connection, and ends the former one. Waits for a commit of that one.
 CREATE OR REPLACE FUNCTION {schema}.open(
@@ -43,9 +62,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
   at_ms bigint := {schema}.clock_ms(clock_timestamp());
 BEGIN
-  INSERT INTO {schema}.life DEFAULT VALUES ON CONFLICT DO NOTHING;
+  its_life := {schema}.begin_life();
   INSERT INTO {schema}.tokens DEFAULT VALUES ON CONFLICT DO NOTHING;
-  its_life := {schema}.present_life();
   IF former_life = its_life THEN
     DELETE FROM {schema}.gates WHERE id = former;
   END IF;

@@ -46,13 +46,29 @@ impl PostgreSql {
         home.prepare(initdb).await;
 
         let settings = settings.iter();
+        let settings = settings.map(|(name, value)| format!("{name}={value}"));
+        Self::of(home, settings.collect()).await
+    }
+
+    /// Starts a standby of this server, with the same settings and all data. It follows this server, and answers reads.
+    pub async fn standby(&self) -> Self {
+        let home = Home::new("ringfence-postgresql-");
+        let mut copy = home.command(programs().join("pg_basebackup"), Signal::SIGKILL);
+        copy.args(["--username=postgres", "--checkpoint=fast", "--no-sync"]);
+        copy.args(["--write-recovery-conf", "--wal-method=stream"]);
+        copy.arg("--host").arg(self.home.dir.path());
+        copy.arg(format!("--port={}", self.port));
+        copy.arg("--pgdata").arg(home.path("data"));
+        home.prepare(copy).await;
+        Self::of(home, self.settings.clone()).await
+    }
+
+    async fn of(home: Home, settings: Vec<String>) -> Self {
         let mut server = Self {
             process: None,
             home,
             port: free_port(),
-            settings: settings
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect(),
+            settings,
         };
         server.start().await;
         server
@@ -86,6 +102,16 @@ impl PostgreSql {
     /// Starts it again after a [`kill`](Self::kill): same port, same directory, same settings.
     pub async fn restart(&mut self) {
         self.start().await;
+    }
+
+    /// Makes a standby a primary, with what it has.
+    pub async fn promote(&self) {
+        let mut promote = self
+            .home
+            .command(programs().join("pg_ctl"), Signal::SIGKILL);
+        promote.args(["promote", "--wait", "--pgdata"]);
+        promote.arg(self.home.path("data"));
+        self.home.prepare(promote).await;
     }
 
     /// SIGSTOP of all its processes.
