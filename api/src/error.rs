@@ -85,11 +85,16 @@ impl Error {
         match detail(status) {
             Some(detail) => Self::from_detail(detail, status.message().to_owned()),
             None => Self {
-                // A connection that breaks ends its calls with the last two.
-                is_retryable: matches!(
-                    status.code(),
-                    Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
-                ),
+                is_retryable: match status.code() {
+                    // A connection that breaks ends its calls with the last two.
+                    Code::Unavailable
+                    | Code::DeadlineExceeded
+                    | Code::Cancelled
+                    | Code::Unknown => true,
+                    // One that the other side closes for want of an answer ends them with this.
+                    Code::Internal => std::error::Error::source(status).is_some(),
+                    _ => false,
+                },
                 effect: Effect::Unknown,
                 ..Self::new(
                     match status.code() {
@@ -237,6 +242,15 @@ mod tests {
     /// Every reason that the proto has.
     fn reasons() -> impl Iterator<Item = Reason> {
         (0..=100).filter_map(|number| Reason::try_from(number).ok())
+    }
+
+    #[test]
+    fn the_end_of_a_connection_may_pass_and_an_internal_error_of_the_other_side_does_not() {
+        let mut status = Status::internal("h2 protocol error");
+        assert!(!Error::from_status(&status).is_retryable);
+        status.set_source(std::sync::Arc::new(std::io::Error::other("GOAWAY")));
+        let error = Error::from_status(&status);
+        assert!(error.is_retryable && error.effect == Effect::Unknown);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use ringfence_client::{
 use ringfence_server::{Config, Roles};
 use ringfence_test_support::eventually;
 use tokio::{
+    net::TcpListener,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -416,6 +417,25 @@ async fn a_coordinator_that_stops_hands_its_locks_to_the_next_one() {
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }
     drop(other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_takes_connections_and_gives_no_answers_is_left_for_the_next_one() {
+    let scene = Scene::set_with(shared).await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = format!("http://{}", silent.local_addr().unwrap());
+    let urls = Coordinators::new([&silent, &scene.url]);
+    let client = Client::builder().coordinators(urls).build().await.unwrap();
+    let lock = client.lock("key").lease(LEASE);
+    let guard = timeout(SOON, lock.acquire()).await.unwrap().unwrap();
+    // A caller that waits for less than a call may take. The wait is for its answer.
+    let inspected = async || {
+        timeout(LEASE / 4, lock.inspect())
+            .await
+            .is_ok_and(|found| found.is_ok())
+    };
+    eventually("another coordinator answers", inspected).await;
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -105,7 +105,8 @@ pub(crate) async fn build(
     // One attempt has its time, however short the wait is.
     let within = builder.connect_within.unwrap_or(CONNECT_WITHIN);
     let within = within.max(ATTEMPT_WITHIN);
-    let longest = reach.longest_lease(within).await.map_err(refused)?;
+    let longest = reach.longest_lease(within, ATTEMPT_WITHIN).await;
+    let longest = longest.map_err(refused)?;
     builder.constants.max_lease_ms = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
     let client = embedded::build(&builder, 1, random, Some(reach.clone())).await?;
     Ok(Client {

@@ -51,8 +51,10 @@ const ASKS_MAX: usize = 64;
 pub(crate) struct Reach {
     /// Each with its name in messages.
     channels: Arc<[(String, Channel)]>,
-    /// The one to use next.
-    at: Arc<AtomicUsize>,
+    /// The one that the next call uses.
+    calls_at: Arc<AtomicUsize>,
+    /// The one where the next session begins.
+    sessions_at: Arc<AtomicUsize>,
     token: Option<MetadataValue<Ascii>>,
 }
 
@@ -94,19 +96,27 @@ impl Reach {
         };
         Ok(Self {
             channels: of.urls.iter().map(channel).collect::<Result<_, _>>()?,
-            at: Arc::default(),
+            calls_at: Arc::default(),
+            sessions_at: Arc::default(),
             token,
         })
     }
 
-    /// The longest lease that the coordinators grant.
+    /// The longest lease that the coordinators grant. A coordinator that gives no answer has `attempt` of the time.
     pub(super) async fn longest_lease(
         &self,
         within: Duration,
+        attempt: Duration,
     ) -> Result<Duration, CoordinatorError> {
-        let terms = SessionTerms::default();
-        let opened = timeout(within, self.open_session(terms)).await;
-        let opened = opened.unwrap_or_else(|_| {
+        let attempts = async {
+            loop {
+                let opened = self.open_session(SessionTerms::default());
+                if let Ok(opened) = timeout(attempt, opened).await {
+                    return opened;
+                }
+            }
+        };
+        let opened = timeout(within, attempts).await.unwrap_or_else(|_| {
             let message = format!("no coordinator answers within {within:?}");
             Err(CoordinatorError::unreachable(message))
         })?;
@@ -123,11 +133,11 @@ impl Reach {
         request
     }
 
-    /// The coordinators, beginning with the one to use next.
-    fn in_turn(&self) -> impl Iterator<Item = (usize, &(String, Channel))> {
-        let (first, count) = (self.at.load(Relaxed), self.channels.len());
+    /// The coordinators, beginning with the one `at` that index; and the index after each.
+    fn in_turn(&self, at: &AtomicUsize) -> impl Iterator<Item = (usize, &(String, Channel))> {
+        let (first, count) = (at.load(Relaxed), self.channels.len());
         let indices = (0..count).map(move |more| (first + more) % count);
-        indices.map(|index| (index, &self.channels[index]))
+        indices.map(move |index| ((index + 1) % count, &self.channels[index]))
     }
 
     /// Makes a call at the first coordinator that answers, for at most `within` at each.
@@ -141,22 +151,23 @@ impl Reach {
         call: impl Fn(Channel) -> Calling,
     ) -> Result<T, Failed> {
         let (mut last, mut repeats) = (None, false);
-        for (index, (url, channel)) in self.in_turn() {
+        for (next, (url, channel)) in self.in_turn(&self.calls_at) {
+            let unanswered = MovesOn(&self.calls_at, next);
             let answer = timeout(within, call(channel.clone())).await;
             let answer = answer.unwrap_or_else(|_| {
                 Err(Status::deadline_exceeded(format!(
                     "no answer within {within:?}"
                 )))
             });
-            let error = match answer {
-                Ok(answer) => return Ok(answer.into_inner()),
-                Err(status) => Error::from_status(&status),
+            let error = match answer.map_err(|status| Error::from_status(&status)) {
+                Err(error) if is_of_another(&error) => error,
+                answer => {
+                    unanswered.not();
+                    let answer = answer.map(Response::into_inner);
+                    return answer.map_err(|error| Failed { error, repeats });
+                }
             };
-            if !is_of_another(&error) {
-                return Err(Failed { error, repeats });
-            }
             repeats |= error.effect != Effect::None;
-            self.at.store((index + 1) % self.channels.len(), Relaxed);
             last = Some((url, error));
         }
         let (url, error) = last.expect("there is a coordinator");
@@ -182,11 +193,10 @@ impl Reach {
     /// Opens a session at the first coordinator that takes it.
     async fn open_session(&self, terms: SessionTerms) -> Result<Opened, CoordinatorError> {
         let mut last = None;
-        for (index, (url, channel)) in self.in_turn() {
-            let opened = self.open_at(channel.clone(), terms.clone()).await;
-            // The next session begins at another one, in case that this one is of no use.
-            self.at.store((index + 1) % self.channels.len(), Relaxed);
-            match opened {
+        for (next, (url, channel)) in self.in_turn(&self.sessions_at) {
+            // The next session begins at another one, in case that this one is of no use. It may never answer.
+            self.sessions_at.store(next, Relaxed);
+            match self.open_at(channel.clone(), terms.clone()).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) if !is_of_another(&error) => return Err(told::refusal(&error)),
                 Err(error) => last = Some((url, error)),
@@ -225,6 +235,23 @@ impl Reach {
                 "a coordinator of another release",
             )),
         }
+    }
+}
+
+/// Has the next call begin at that index, also if this call is dropped: its caller may not wait as long as a coordinator
+/// has for its answer.
+struct MovesOn<'a>(&'a AtomicUsize, usize);
+
+impl MovesOn<'_> {
+    /// The coordinator has answered.
+    fn not(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for MovesOn<'_> {
+    fn drop(&mut self) {
+        self.0.store(self.1, Relaxed);
     }
 }
 
