@@ -2,6 +2,8 @@
 
 use ringfence_client::Namespace;
 
+use crate::election;
+
 /// Their namespace.
 pub const NAMESPACE: &str = "ledger";
 /// The replicas of each lock in it.
@@ -16,8 +18,10 @@ pub fn has(key: &str) -> bool {
 
 /// The namespace of the lock called `key`.
 pub fn namespace_of(key: &str) -> Namespace {
-    match has(key) {
-        true => Namespace::new(NAMESPACE).expect("a valid name"),
-        false => Namespace::default(),
-    }
+    let name = match key {
+        key if has(key) => NAMESPACE,
+        key if election::has(key) => election::NAMESPACE,
+        _ => return Namespace::default(),
+    };
+    Namespace::new(name).expect("a valid name")
 }

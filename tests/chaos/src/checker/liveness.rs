@@ -1,5 +1,6 @@
 //! After all faults are removed, every key that was ever requested is granted again, soon. No
-//! request of a living process stays unanswered for long, under any fault. A resize under way then
+//! request of a living process stays unanswered for long, under any fault, unless it is for a set of locks that is waited
+//! for without end: then the time counts from the removal of all faults. A resize under way then
 //! ends, too.
 
 use std::{
@@ -68,6 +69,11 @@ fn not_resized(history: &History) -> Option<Violation> {
     (!done).then(|| Violation::new(Rule::Liveness, "", what(), [begun]))
 }
 
+/// Whether a set is waited for without end.
+fn is_endless(deed: &Deed) -> bool {
+    deed.set.is_some() && deed.wait_ms.is_none()
+}
+
 /// An operation that took longer than allowed, including stops of its process; or that has been
 /// running that long.
 fn without_an_end(history: &History) -> Vec<Violation> {
@@ -81,12 +87,19 @@ fn without_an_end(history: &History) -> Vec<Violation> {
             ended.push((begun, event.t_ns));
         }
     }
+    let healed_ns = healed(history).map(|event| event.t_ns);
     let now = history.events.last().map_or(0, |event| event.t_ns);
     let still_open = open.into_values().map(|begun| (begun, now));
     let long = ended
         .into_iter()
         .chain(still_open)
-        .filter(|(begun, until)| u128::from(until - begun.t_ns) > WITHIN.as_nanos());
+        .filter(|(begun, until)| {
+            let from_ns = match begun.deed.kind == Kind::Acquire && is_endless(&begun.deed) {
+                true => healed_ns.map_or(u64::MAX, |healed_ns| healed_ns.max(begun.t_ns)),
+                false => begun.t_ns,
+            };
+            u128::from(until.saturating_sub(from_ns)) > WITHIN.as_nanos()
+        });
     let violation = |(begun, until): (&Event, u64)| {
         let key = begun.deed.key.as_deref().unwrap_or_default();
         let (from, until) = (seconds(begun.t_ns), seconds(until));

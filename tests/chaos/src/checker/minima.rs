@@ -1,17 +1,22 @@
 //! Enough happened: a run without contention or faults proves nothing.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use ringfence_coordinator::shard::LockMode;
 
 use super::{
     Grant, Grants, Rule, Tickets, Violation,
     grants::is_answer,
+    notice::is_deposed,
     windows::{self, Window},
 };
 use crate::{
+    election,
     history::{Answer, Deed, Fault, History, Kind, Phase, Resized, Share},
-    ledger,
+    ledger, sets,
 };
 
 /// The counts of required events.
@@ -23,6 +28,16 @@ pub struct Counts {
     pub grants_in_faults: usize,
     /// Locks with several replicas granted.
     pub grants_by_majorities: usize,
+    /// Sets of locks granted.
+    pub sets: usize,
+    /// Sets of locks that were not.
+    pub sets_refused: usize,
+    /// Locks granted alone, of keys that are also taken in sets.
+    pub beside_sets: usize,
+    /// Leaders.
+    pub leaders: usize,
+    /// Of these, that did not resign before another led.
+    pub deposed: usize,
     /// Permits of semaphores granted.
     pub permits: usize,
     /// Readers granted.
@@ -109,6 +124,11 @@ impl Counts {
                 .filter(|grant| in_faults(grant.told_ns()))
                 .count(),
             grants_by_majorities: grants.all().filter(|grant| ledger::has(grant.key)).count(),
+            sets: sets_of(history, |phase| phase == Phase::Ok),
+            sets_refused: sets_of(history, |phase| phase == Phase::Fail),
+            beside_sets: grants.all().filter(|grant| is_beside_sets(grant)).count(),
+            leaders: leaders(&grants).map(<[_]>::len).sum(),
+            deposed: deposed(&grants),
             permits: of_share(&|share| ![Share::WHOLE, reader, writer].contains(&share)),
             readers: of_share(&|share| share == reader),
             readers_joined: handed(&grants, reader),
@@ -146,11 +166,16 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 26] {
+    pub fn named(&self) -> [(&'static str, usize); 31] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
             ("grants by majorities", self.grants_by_majorities),
+            ("sets granted", self.sets),
+            ("sets refused", self.sets_refused),
+            ("locks of sets granted alone", self.beside_sets),
+            ("leaders", self.leaders),
+            ("leaders deposed", self.deposed),
             ("permits granted", self.permits),
             ("readers", self.readers),
             ("readers that joined others", self.readers_joined),
@@ -176,6 +201,33 @@ impl Counts {
             ("locks carried", self.locks_carried),
         ]
     }
+}
+
+/// How many sets of locks were taken, or not.
+fn sets_of(history: &History, ended: impl Fn(Phase) -> bool) -> usize {
+    let acquired = history
+        .events
+        .iter()
+        .filter(|event| event.deed.kind == Kind::Acquire && ended(event.deed.phase));
+    let sets = acquired.filter_map(|event| Some((event.process, event.deed.set?)));
+    sets.collect::<BTreeSet<_>>().len()
+}
+
+fn is_beside_sets(grant: &Grant<'_>) -> bool {
+    sets::has(grant.key) && grant.acquired.deed.set.is_none()
+}
+
+fn deposed(grants: &Grants<'_>) -> usize {
+    let changes = leaders(grants).flat_map(|leaders| leaders.windows(2));
+    changes
+        .filter(|pair| is_deposed(&pair[0], &pair[1]))
+        .count()
+}
+
+/// The leaders of each election, in their order.
+fn leaders<'g, 'h>(grants: &'g Grants<'h>) -> impl Iterator<Item = &'g [Grant<'h>]> {
+    let elections = grants.of_key.iter().filter(|(key, _)| election::has(key));
+    elections.map(|(_, leaders)| leaders.as_slice())
 }
 
 /// How many grants lasted from before a fault of a coordinator to a lease after its beginning.

@@ -22,18 +22,21 @@ mod fence;
 mod grant;
 mod grants;
 mod handoff;
+mod leftover;
 mod line;
 mod liveness;
 mod loss;
 mod majority;
 mod minima;
 mod nonces;
+mod notice;
 mod order;
 mod queue;
 mod resurrection;
 mod tickets;
 mod uniqueness;
 mod violation;
+mod whole;
 mod windows;
 
 pub use grant::Grant;
@@ -59,6 +62,9 @@ pub fn check(history: &History, minima: &Minima) -> Vec<Violation> {
         order::check(&grants),
         resurrection::check(&grants),
         loss::check(history, &grants),
+        leftover::check(history),
+        whole::check(history, &grants),
+        notice::check(history, &grants),
         queue::check(&tickets),
         line::check(history),
         handoff::check(history, &tickets),

@@ -26,6 +26,12 @@ pub enum Rule {
     Resurrection,
     /// No holder is told before the deadline that it has lost the lock.
     Loss,
+    /// No lock is renewed that nobody in its process has or wants.
+    Leftover,
+    /// A set of locks is granted whole.
+    Whole,
+    /// A leader is told of its end before another leads.
+    Notice,
     /// A ticket with a place in a key's queue is granted before a later ticket.
     Queue,
     /// A waiter in a process is granted before a later waiter of that process.
@@ -50,6 +56,9 @@ impl fmt::Display for Rule {
             Self::Order => "token order",
             Self::Resurrection => "no resurrection",
             Self::Loss => "no spurious loss",
+            Self::Leftover => "no lock of nobody",
+            Self::Whole => "all or nothing",
+            Self::Notice => "notice before another leads",
             Self::Queue => "first come, first served",
             Self::Line => "first come, first served within a process",
             Self::HandOff => "bounded hand-off",

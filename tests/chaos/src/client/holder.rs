@@ -1,6 +1,7 @@
 //! Each thing a holder does with a lock, done and recorded.
 
 use std::{
+    ops::Deref,
     pin::pin,
     sync::{
         Arc,
@@ -10,13 +11,14 @@ use std::{
 };
 
 use ringfence_client::{
-    AcquireError, Client, Effect, Guard, LockKey, Namespace, ReleaseAnswer, RwLock, Waiting,
+    AcquireError, Client, Effect, Guard, Leadership, LockKey, ReleaseAnswer, RwLock, Token, Waiting,
 };
 use ringfence_coordinator::shard::LockMode;
 use tokio::time::sleep;
 
 use super::Tap;
 use crate::{
+    election,
     history::{Answer, Deed, Kind, Phase, Recorder},
     ledger,
     resource::Resource,
@@ -44,9 +46,38 @@ pub struct Holder {
 #[derive(Debug)]
 pub struct Asked {
     /// The lock.
-    pub guard: Guard,
+    pub guard: AnyGuard,
     /// Recorded with every operation on it.
     pub of_grant: Deed,
+}
+
+/// What was asked for, and is held.
+#[derive(Debug)]
+pub enum AnyGuard {
+    /// A lock.
+    Lock(Guard),
+    /// The lock of an election.
+    Leader(Leadership),
+}
+
+impl AnyGuard {
+    async fn release(self) -> ReleaseAnswer {
+        match self {
+            Self::Lock(guard) => guard.release().await,
+            Self::Leader(leadership) => leadership.resign().await,
+        }
+    }
+}
+
+impl Deref for AnyGuard {
+    type Target = Guard;
+
+    fn deref(&self) -> &Guard {
+        match self {
+            Self::Lock(guard) => guard,
+            Self::Leader(leadership) => leadership,
+        }
+    }
 }
 
 impl Holder {
@@ -66,17 +97,14 @@ impl Holder {
     /// Dropping the future drops the acquisition, and records that.
     pub async fn take(&self, key: &str, mode: LockMode, wait: Option<Duration>) -> Option<Asked> {
         let invoked = Deed {
-            key: Some(key.to_owned()),
             share: mode.into(),
-            shard: self.shard_of(key),
-            lease_ms: Some(self.lease.as_millis() as u64),
             wait_ms: wait.map(|wait| wait.as_millis() as u64),
-            ..Deed::invoke(self.recorder.next_op(), Kind::Acquire)
+            ..self.asking(key)
         };
         self.recorder.record(invoked.clone());
         let mut asking = pin!(self.ask(key, mode, wait, invoked.clone()));
         // Dropped before what it tells of: nobody is granted in its place before that is recorded.
-        let abandoned = Abandoned(&self.recorder, Some(invoked.clone()));
+        let abandoned = Abandoned::of(&self.recorder, [invoked.clone()]);
         let asked = asking.as_mut().await;
         abandoned.not();
         let guard = match asked {
@@ -86,10 +114,27 @@ impl Holder {
                 return None;
             }
         };
-        let granted = self.tap.granted(key, guard.token());
+        let of_grant = self.granted(invoked, guard.token());
+        Some(Asked { guard, of_grant })
+    }
+
+    /// What is recorded of an acquisition of `key` that begins.
+    pub(super) fn asking(&self, key: &str) -> Deed {
+        Deed {
+            key: Some(key.to_owned()),
+            shard: self.shard_of(key),
+            lease_ms: Some(self.lease.as_millis() as u64),
+            ..Deed::invoke(self.recorder.next_op(), Kind::Acquire)
+        }
+    }
+
+    /// Records that what was `invoked` is granted with `token`. Returns what is recorded with every operation on it.
+    pub(super) fn granted(&self, invoked: Deed, token: Token) -> Deed {
+        let key = invoked.key.as_deref().unwrap_or_default();
+        let granted = self.tap.granted(key, token);
         let of_grant = Deed {
             nonce: Some(granted.nonce),
-            token: Some(guard.token().into()),
+            token: Some(token.into()),
             sent_ns: Some(granted.sent_ns),
             wait_ms: None,
             ..invoked
@@ -102,7 +147,7 @@ impl Holder {
             turn: granted.turn,
             ..of_grant.clone()
         });
-        Some(Asked { guard, of_grant })
+        of_grant
     }
 
     async fn ask(
@@ -111,7 +156,10 @@ impl Holder {
         mode: LockMode,
         wait: Option<Duration>,
         invoked: Deed,
-    ) -> Result<Guard, AcquireError> {
+    ) -> Result<AnyGuard, AcquireError> {
+        if election::has(key) {
+            return self.campaign(key, wait).await.map(AnyGuard::Leader);
+        }
         let namespace = ledger::namespace_of(key);
         let lock = match mode {
             LockMode::Exclusive => self.client.lock(key),
@@ -122,12 +170,25 @@ impl Holder {
             LockMode::Write => self.table(key).write(),
         };
         let lock = lock.namespace(namespace.as_str()).lease(self.lease);
-        match wait {
+        let guard = match wait {
             Some(wait) => {
                 let lock = lock.wait(wait).on_wait(self.waiting(invoked));
                 lock.acquire().await
             }
             None => lock.try_acquire().await,
+        };
+        guard.map(AnyGuard::Lock)
+    }
+
+    async fn campaign(
+        &self,
+        name: &str,
+        wait: Option<Duration>,
+    ) -> Result<Leadership, AcquireError> {
+        let election = self.client.election(name).lease(self.lease);
+        match wait {
+            Some(wait) => election.wait(wait).campaign().await,
+            None => election.try_campaign().await,
         }
     }
 
@@ -172,7 +233,7 @@ impl Holder {
         if !asked.guard.is_held() {
             return Ok(false);
         }
-        let invoked = self.of(asked, Kind::Write, Phase::Invoke);
+        let invoked = self.of(&asked.of_grant, Kind::Write, Phase::Invoke);
         self.recorder.record_at(begun, invoked.clone());
         sleep(takes).await;
         let answer = resource.write(&invoked).await?;
@@ -193,23 +254,28 @@ impl Holder {
     /// Makes a writer a reader.
     pub fn downgrade(&self, asked: &mut Asked) {
         self.recorder
-            .record(self.of(asked, Kind::Downgrade, Phase::Ok));
+            .record(self.of(&asked.of_grant, Kind::Downgrade, Phase::Ok));
         asked.guard.downgrade();
         asked.of_grant.share = LockMode::Read.into();
     }
 
     /// Records that the guard says it is lost.
     pub fn lost(&self, asked: &Asked) {
-        let answer = Some(Answer::Lost);
-        let lost = self.of(asked, Kind::GuardState, Phase::Ok);
-        self.recorder.record(Deed { answer, ..lost });
+        self.notice(&asked.of_grant, Answer::Lost);
+    }
+
+    /// Records that the guard of a grant says `answer`.
+    pub(super) fn notice(&self, of_grant: &Deed, answer: Answer) {
+        let notice = self.of(of_grant, Kind::GuardState, Phase::Ok);
+        let answer = Some(answer);
+        self.recorder.record(Deed { answer, ..notice });
     }
 
     /// Gives the lock back and waits for the answer.
     pub async fn release(&self, asked: Asked) {
-        let invoked = self.of(&asked, Kind::Release, Phase::Invoke);
+        let invoked = self.of(&asked.of_grant, Kind::Release, Phase::Invoke);
         let deadline = asked.guard.deadline();
-        let shard = self.shard_at_rest(&asked);
+        let shard = self.shard_at_rest(&asked.of_grant);
         self.recorder.record(invoked.clone());
         let answer = asked.guard.release().await;
         // Past the deadline nobody need have asked the shard.
@@ -232,7 +298,7 @@ impl Holder {
 
     /// Drops the guard: given back in the background.
     pub fn drop_guard(&self, asked: Asked) {
-        let invoked = self.of(&asked, Kind::Release, Phase::Invoke);
+        let invoked = self.of(&asked.of_grant, Kind::Release, Phase::Invoke);
         self.recorder.record(invoked.clone());
         drop(asked.guard);
         self.recorder.record(Deed {
@@ -242,22 +308,22 @@ impl Holder {
         });
     }
 
-    fn of(&self, asked: &Asked, kind: Kind, phase: Phase) -> Deed {
+    pub(super) fn of(&self, of_grant: &Deed, kind: Kind, phase: Phase) -> Deed {
         Deed {
             op: self.recorder.next_op(),
             kind,
             phase,
             lease_ms: None,
-            ..asked.of_grant.clone()
+            ..of_grant.clone()
         }
     }
 
     /// Where the lock is, if it has one replica and it was taken there and its slot has not moved since, nor does.
-    fn shard_at_rest(&self, asked: &Asked) -> Option<String> {
-        let key = asked.of_grant.key.as_deref()?;
+    pub(super) fn shard_at_rest(&self, of_grant: &Deed) -> Option<String> {
+        let key = of_grant.key.as_deref()?;
         let topology = self.client.topology();
         let slots = topology.table.slots();
-        let slot = LockKey::new(&Namespace::default(), key.as_bytes(), slots)
+        let slot = LockKey::new(&ledger::namespace_of(key), key.as_bytes(), slots)
             .ok()?
             .slot();
         let moves = topology.migration_of(slot).is_some();
@@ -269,23 +335,28 @@ impl Holder {
         if ledger::has(key) || self.tap.over_the_service {
             return None;
         }
-        let shard = self.client.shard_of(&Namespace::default(), key).ok()?;
+        let namespace = ledger::namespace_of(key);
+        let shard = self.client.shard_of(&namespace, key).ok()?;
         Some(shard.to_string())
     }
 }
 
-/// Records, when it is dropped, that this acquisition was.
-struct Abandoned<'a>(&'a Recorder, Option<Deed>);
+/// Records, when it is dropped, that these acquisitions were.
+pub(super) struct Abandoned<'a>(&'a Recorder, Vec<Deed>);
 
-impl Abandoned<'_> {
-    fn not(mut self) {
-        self.1 = None;
+impl<'a> Abandoned<'a> {
+    pub(super) fn of(recorder: &'a Recorder, invoked: impl Into<Vec<Deed>>) -> Self {
+        Self(recorder, invoked.into())
+    }
+
+    pub(super) fn not(mut self) {
+        self.1.clear();
     }
 }
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
-        if let Some(invoked) = self.1.take() {
+        for invoked in self.1.drain(..) {
             self.0.record(Deed {
                 phase: Phase::Info,
                 reason: Some("abandoned".into()),

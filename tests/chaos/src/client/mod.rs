@@ -2,6 +2,8 @@
 //! killed at any time.
 
 mod holder;
+mod leader;
+mod sets;
 mod tap;
 mod worker;
 
@@ -12,6 +14,7 @@ use std::{
 };
 
 use clap::Args;
+use futures_util::{FutureExt as _, future::try_join_all};
 use rand::{SeedableRng, rngs::StdRng};
 use ringfence_client::{Client, Coordinators, Namespace};
 use tokio::{
@@ -20,10 +23,11 @@ use tokio::{
 };
 use tracing_subscriber::{Layer as _, filter::LevelFilter, layer::SubscriberExt as _};
 
-pub use holder::{Asked, Holder};
+pub use holder::{AnyGuard, Asked, Holder};
+pub use sets::{AskedSet, Patience};
 pub use tap::{Granted, Tap};
 
-use crate::{history::Recorder, ledger, resource::Resource};
+use crate::{election, history::Recorder, ledger, resource::Resource};
 
 /// Who is to ask for locks at a time, in one process.
 const WORKERS: u64 = 4;
@@ -97,34 +101,45 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
     // The only one: nobody else can have been first.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let client = connect(&args).await;
+    let holder = Holder {
+        client,
+        recorder,
+        tap,
+        lease: Duration::from_millis(args.lease_ms),
+        process: args.process,
+        lingers: args.linger_ms.is_some(),
+    };
+    let section_max = Duration::from_millis(args.section_ms);
+    let resource = async || Resource::connect(&args.resource).await;
+    let random = |number: u64| {
+        StdRng::seed_from_u64(args.seed ^ u64::from(args.process) << 32 ^ number << 48)
+    };
+    let keys = args.keys.iter().filter(|key| !election::has(key));
+    let keys: Vec<_> = keys.cloned().collect();
+    let in_sets = keys.iter().filter(|key| crate::sets::has(key));
+    let in_sets: Vec<_> = in_sets.cloned().collect();
     // Processes whose numbers follow on each other begin far apart.
-    let next = AtomicUsize::new(args.process as usize * args.keys.len() * 5 / 13);
+    let own = args.process as usize;
+    let next = AtomicUsize::new(own * keys.len() * 5 / 13);
     let mut workers = Vec::new();
     for number in 0..WORKERS {
-        let seed = args.seed ^ u64::from(args.process) << 32 ^ number << 48;
-        let holder = Holder {
-            client: client.clone(),
-            recorder: recorder.clone(),
-            tap: tap.clone(),
-            lease: Duration::from_millis(args.lease_ms),
-            process: args.process,
-            lingers: args.linger_ms.is_some(),
-        };
-        let resource = Resource::connect(&args.resource).await?;
-        workers.push(worker::run(
-            holder,
-            resource,
-            Duration::from_millis(args.section_ms),
-            &args.keys,
-            args.process as usize,
-            &next,
-            StdRng::seed_from_u64(seed),
-        ));
+        let (holder, random) = (holder.clone(), random(number));
+        let resource = resource().await?;
+        let worker = worker::run(holder, resource, section_max, &keys, own, &next, random);
+        workers.push(worker.boxed_local());
     }
-    for ended in futures_util::future::join_all(workers).await {
-        ended?;
-    }
-    Ok(())
+    let (of_sets, random_of_sets) = (holder.clone(), random(WORKERS));
+    let of_sets = sets::run(
+        of_sets,
+        resource().await?,
+        section_max,
+        &in_sets,
+        random_of_sets,
+    );
+    workers.push(of_sets.boxed_local());
+    let leader = leader::run(holder, resource().await?, random(WORKERS + 1));
+    workers.push(leader.boxed_local());
+    try_join_all(workers).await.map(drop)
 }
 
 /// A task that panics would go unnoticed: the others go on without it.

@@ -11,16 +11,16 @@ use ringfence_coordinator::shard::LockMode;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Asked, Holder};
-use crate::{resource::Resource, shares};
+use crate::{resource::Resource, sets, shares};
 
 /// Between two writes in one.
-const WRITE_EVERY: Duration = Duration::from_millis(300);
+pub(super) const WRITE_EVERY: Duration = Duration::from_millis(300);
 /// How long a write is under way, at most: a process may be stopped meanwhile.
-const WRITE_TAKES: Duration = Duration::from_millis(100);
+pub(super) const WRITE_TAKES: Duration = Duration::from_millis(100);
 /// After a refusal.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How long those wait who do.
-const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(6)];
+pub(super) const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(6)];
 /// Of so many keys in a row, the first is hot.
 const KEYS_TO_A_HOT_ONE: usize = 4;
 
@@ -56,11 +56,15 @@ pub(super) async fn run(
 }
 
 /// A key: some are hot, so that there is a queue; and the process' own has a line, while no other process
-/// waits for it. The `next` one comes by itself: a few processes soon ask for every key.
+/// waits for it. The `next` one comes by itself: a few processes soon ask for every key. Those of sets, which come last, are
+/// asked for in sets as often.
 fn pick<'a>(keys: &'a [String], own: usize, next: &AtomicUsize, random: &mut StdRng) -> &'a String {
     let any = random.random_range(0..keys.len());
     let place = match random.random_range(0..4) {
-        0 => next.fetch_add(1, Relaxed) % keys.len(),
+        0 => {
+            let alone = keys.iter().take_while(|key| !sets::has(key));
+            next.fetch_add(1, Relaxed) % alone.count()
+        }
         1 => any - any % KEYS_TO_A_HOT_ONE,
         _ => own % keys.len(),
     };
@@ -76,10 +80,7 @@ async fn section(
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
-    let mut held = Held {
-        holder,
-        asked: Some(asked),
-    };
+    let mut held = Held::of(holder, asked);
     let short = random.random_bool(0.5);
     let length = part(section_max / if short { 20 } else { 1 }, random);
     let until = Instant::now() + length;
@@ -108,13 +109,18 @@ async fn section(
 }
 
 /// A lock in use. Its drop is recorded, also at the end of the process.
-struct Held<'a> {
+pub(super) struct Held<'a> {
     holder: &'a Holder,
     asked: Option<Asked>,
 }
 
-impl Held<'_> {
-    fn asked(&self) -> &Asked {
+impl<'a> Held<'a> {
+    pub(super) fn of(holder: &'a Holder, asked: Asked) -> Self {
+        let asked = Some(asked);
+        Self { holder, asked }
+    }
+
+    pub(super) fn asked(&self) -> &Asked {
         self.asked.as_ref().expect("there until it is taken")
     }
 
@@ -122,7 +128,7 @@ impl Held<'_> {
         self.asked.as_mut().expect("there until it is taken")
     }
 
-    fn take(mut self) -> Asked {
+    pub(super) fn take(mut self) -> Asked {
         self.asked.take().expect("there until it is taken")
     }
 }
@@ -135,6 +141,6 @@ impl Drop for Held<'_> {
     }
 }
 
-fn part(of: Duration, random: &mut StdRng) -> Duration {
+pub(super) fn part(of: Duration, random: &mut StdRng) -> Duration {
     of.mul_f64(random.random())
 }

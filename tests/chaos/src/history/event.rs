@@ -43,6 +43,9 @@ pub struct Deed {
     /// Of a [`Kind::Ask`]: goes before tickets that are not preferred.
     #[serde(skip_serializing_if = "Not::not")]
     pub preferred: bool,
+    /// Taken together with other keys: the number that those have as well, in their process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<u64>,
     /// Which acquisition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,
@@ -73,7 +76,7 @@ pub struct Deed {
     /// Of a [`Kind::Queue`]: how many tickets were before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
-    /// Of a [`Kind::Acquire`]: how long is waited.
+    /// Of a [`Kind::Acquire`]: how long is waited. If it is not said, a set is waited for without end, and a single lock not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// What was answered.
@@ -201,6 +204,8 @@ pub enum Answer {
     Reclaimed,
     /// Renew: the shard has no record of it. Guard state: no longer held.
     Lost,
+    /// Guard state: it may soon be lost.
+    Danger,
     /// Release: the record was deleted.
     Released,
     /// Release: there was no record to delete; or belief had ended before.

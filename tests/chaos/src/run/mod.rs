@@ -46,11 +46,12 @@ pub use self::{member::Member, plan::Step, report::Outcome};
 use crate::{
     checker::{Counts, LIVENESS_WITHIN, check},
     client::ClientArgs,
+    election,
     history::{History, Recorder},
     ledger,
     mover::{self, MoverArgs},
     resource::Server,
-    shares,
+    sets, shares,
 };
 
 /// Of four servers one is no shard at first.
@@ -330,7 +331,7 @@ fn founding(removal: Removal, service: bool) -> Founding {
     }
 }
 
-/// Founds a topology of the servers at `urls`. Answers as many keys of each, and some with replicas at all.
+/// Founds a topology of the servers at `urls`. Returns as many keys of each, some with replicas at all, and an election.
 async fn found(urls: &[String], removal: Removal, service: bool) -> io::Result<Vec<String>> {
     let _founded = mover::found(urls, founding(removal, service)).await;
     let _founded = _founded.map_err(io::Error::other)?;
@@ -338,7 +339,7 @@ async fn found(urls: &[String], removal: Removal, service: bool) -> io::Result<V
     let builder = builder.servers_are_new(true);
     let client = builder.build().await.map_err(io::Error::other)?;
     let namespace = Namespace::default();
-    let mut keys = Vec::new();
+    let (mut keys, mut in_sets) = (Vec::new(), Vec::new());
     for place in 0..urls.len() {
         let id = shard_id(place);
         let is_there = |key: &String| {
@@ -349,9 +350,13 @@ async fn found(urls: &[String], removal: Removal, service: bool) -> io::Result<V
         keys.extend(named.filter(is_there).take(KEYS_PER_SHARD));
         // Of the first shard the semaphore is a hot one, of the last the read-write lock.
         keys.extend(shares::keys(is_there, place));
+        let named = (0..).map(sets::key);
+        in_sets.extend(named.filter(is_there).take(sets::KEYS_PER_SHARD));
     }
     let with_replicas = (0..KEYS_WITH_REPLICAS).map(|number| format!("ledger/{number}"));
     keys.extend(with_replicas);
+    keys.extend(in_sets);
+    keys.push(election::KEY.into());
     client.close().await;
     Ok(keys)
 }

@@ -1,5 +1,6 @@
 //! The checker passes what a right lock does, and finds each thing done wrong: that rule, no other.
 
+mod composed;
 mod majority;
 mod mutations;
 mod queueing;
