@@ -23,7 +23,7 @@ pub(crate) struct Seeds {
     /// A server: redis://[user:password@]host[:port][/db]; rediss:// for TLS; the primary that
     /// Sentinels watch: redis+sentinel://[user:password@]host[:port],host…/name[/db];
     /// postgres:// or mysql://, then user[:password]@host[:port]/database; or a cluster:
-    /// etcd://[user:password@]host[:port],host…, etcds:// for TLS. Repeat it, or separate URLs by commas
+    /// etcd://[user:password@]host[:port],host…, etcds:// for TLS; zookeeper://[user:password@]host[:port],host…[/path]. Repeat it, or separate URLs by commas
     /// [default: the URLs in RINGFENCE_REDIS, separated by commas or spaces]
     #[arg(long, visible_alias = "server", value_name = "URL")]
     redis: Vec<String>,

@@ -175,7 +175,7 @@ impl Builder {
     /// `redis://`, or `redis+sentinel://` for a primary that Sentinels watch); with the feature `postgres`, of PostgreSQL
     /// (`postgres://user:password@host/database`); with the feature `mysql`, of MariaDB
     /// (`mysql://user:password@host/database`); with the feature `etcd`, clusters of etcd
-    /// (`etcd://host,host,host`). All kinds may be in one topology; with one that is not Redis, it has
+    /// (`etcd://host,host,host`); with the feature `zookeeper`, ensembles of ZooKeeper (`zookeeper://host,host,host/path`). All kinds may be in one topology; with one that is not Redis, it has
     /// locks and no counters. A server that no URL names is reached with the credentials of the first one of its kind.
     ///
     /// They are seeds: the topology found there decides on the members. If
@@ -270,7 +270,8 @@ impl Builder {
     }
 
     /// Stores the record of a topology that is founded here on the server at `url`, instead of on a
-    /// shard: a server of any kind, or, with feature `etcd`, a cluster of etcd, `etcd://host,host,host`.
+    /// shard: a server of any kind, or, with feature `etcd`, a cluster of etcd, `etcd://host,host,host`, or, with
+    /// feature `zookeeper`, an ensemble of ZooKeeper.
     ///
     /// The record of a topology that exists stays where it is. Name its server all the same if a login is needed there:
     /// the shards tell where it is, without credentials.

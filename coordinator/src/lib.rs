@@ -20,3 +20,5 @@ pub mod spawn;
 mod sync;
 pub mod topology;
 pub mod view;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;

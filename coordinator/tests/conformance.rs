@@ -23,6 +23,10 @@ mod etcd {
     ringfence_conformance::lock_conformance!(crate::etcd_fixture::OnEtcd::slow());
 }
 
+mod zookeeper {
+    ringfence_conformance::lock_conformance!(crate::zookeeper_fixture::OnZookeeper::slow());
+}
+
 mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }

@@ -1,8 +1,14 @@
-//! A shard by a way that takes long.
+//! A shard by a way that takes long, and a clock that runs slowly.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use ringfence_coordinator::shard::Shard;
+use ringfence_coordinator::{
+    clock::{BootClock, Clock, Instant},
+    shard::Shard,
+};
 use ringfence_test_support::Relay;
 
 /// The way of a fixture to its shard, once a test slows it down.
@@ -20,5 +26,35 @@ impl Slow {
         let relay = Relay::to(port).await;
         let slow = (at(relay.port()), relay);
         assert!(self.0.set(slow).is_ok(), "slow already");
+    }
+}
+
+/// So much slower is the clock of a process than the machine's: on a busy machine, too, a request comes before a lease ends.
+pub(crate) const SLOWNESS: u32 = 2048;
+
+/// A process's clock.
+#[derive(Debug)]
+pub(crate) struct SlowClock {
+    start: Instant,
+    slowness: u32,
+}
+
+impl SlowClock {
+    /// So much slower than the machine's.
+    pub(crate) fn by(slowness: u32) -> Self {
+        Self {
+            start: BootClock.now(),
+            slowness,
+        }
+    }
+}
+
+impl Clock for SlowClock {
+    fn now(&self) -> Instant {
+        self.start + BootClock.now().since(self.start) / self.slowness
+    }
+
+    fn unix(&self) -> Duration {
+        BootClock.unix()
     }
 }

@@ -4,10 +4,10 @@ use hashbrown::HashMap;
 
 use super::{
     api::{Compare, RequestOp, TxnRequest, compare::CompareResult},
-    session::{EtcdSession, is_stale},
+    session::EtcdSession,
     txn::{
-        OPERATIONS_MAX, absent, delete, exists, found, has, is_of, key_of, number, number_text,
-        put, range, range_after, stored, text,
+        OPERATIONS_MAX, absent, delete, exists, found, has, is_of, key_of, number, put, range,
+        range_after, stored,
     },
     wire::Answer,
 };
@@ -15,7 +15,10 @@ use crate::{
     ids::{ClientId, Token},
     shard::{
         ShardError,
-        docs::{Commit, Committed, Expected, FORGET_AFTER, Name, Session as _, TokenChange},
+        docs::{
+            Commit, Committed, Expected, FORGET_AFTER, Name, Session as _, TokenChange,
+            quorum::text::{expectations, is_stale, number_text, text},
+        },
         rules::millis,
     },
 };
@@ -130,7 +133,7 @@ impl EtcdSession {
         }
         let revision = answer.value.header.unwrap_or_default().revision;
         if let Some(last) = tokens.and_then(|tokens| tokens.put) {
-            self.shared.see_tokens((last.get(), revision));
+            self.shared.witness.see_tokens((last.get(), revision));
         }
         for write in &commit.writes {
             let known = (commit.version, revision);
@@ -150,7 +153,7 @@ impl EtcdSession {
             exists(wire.gate(self.id)),
         ];
         let after_ms = commit.not_after_ms.checked_add(1);
-        if let Some(after_ms) = after_ms.filter(|_| self.shared.keeps_locks) {
+        if let Some(after_ms) = after_ms.filter(|_| self.shared.witness.keeps_locks) {
             let after = number_text(after_ms);
             own.push(has(wire.key("clock"), CompareResult::Less, after));
         }
@@ -160,7 +163,7 @@ impl EtcdSession {
     /// What a change of the last token depends on, and the last token that it writes.
     fn token_change(&self, change: TokenChange) -> Option<TokenPut> {
         let key = self.shared.wire.key("tokens");
-        let (known, revision) = self.shared.tokens().unwrap_or_default();
+        let (known, revision) = self.shared.witness.tokens().unwrap_or_default();
         match change {
             TokenChange::None => None,
             TokenChange::Exactly(last) => Some(TokenPut {
@@ -224,7 +227,7 @@ impl EtcdSession {
             });
         }
         let (now_ms, _) = number(clock)?;
-        self.shared.see_tokens(number(tokens)?);
+        self.shared.witness.see_tokens(number(tokens)?);
         let (mut stale, mut is_done) = (Vec::new(), false);
         for ((name, expected), found) in expectations(commit).zip(found) {
             let document = self.see(name, found)?;
@@ -243,7 +246,7 @@ impl EtcdSession {
                 }),
             };
         }
-        let is_late = self.shared.keeps_locks && now_ms > commit.not_after_ms;
+        let is_late = self.shared.witness.keeps_locks && now_ms > commit.not_after_ms;
         Ok(match stale.is_empty() && !is_late {
             true => Tried::Again,
             false => Tried::Answered(Committed::Refused { stale }),
@@ -295,12 +298,4 @@ impl EtcdSession {
 struct TokenPut {
     condition: Option<Compare>,
     put: Option<Token>,
-}
-
-/// The documents of a commit, and the versions that they must have.
-fn expectations(commit: &Commit) -> impl Iterator<Item = (&Name, Expected)> {
-    let checks = commit.checks.iter();
-    let checks = checks.map(|(name, expected)| (name, *expected));
-    let writes = commit.writes.iter();
-    checks.chain(writes.map(|write| (&write.name, write.expected)))
 }

@@ -8,16 +8,12 @@
 //! | `wire.rs` | requests to the nodes, of which one is asked until it fails |
 //! | `txn.rs` | transactions: conditions, operations, what they found |
 //! | `session.rs`, `commit.rs` | reads and commits |
-//! | `time.rs` | the shard's clock, which processes put forward: a transaction of etcd sees none |
-//! | `shared.rs` | what the sessions of a process know together |
 //! | `inbox.rs` | messages: the changes of a key |
 
 mod address;
 mod commit;
 mod inbox;
 mod session;
-mod shared;
-mod time;
 mod txn;
 mod wire;
 
@@ -27,7 +23,7 @@ use async_trait::async_trait;
 
 pub use address::{EtcdAddress, EtcdAddressError};
 
-use self::{inbox::EtcdInbox, session::EtcdSession, shared::Shared, wire::Wire};
+use self::{inbox::EtcdInbox, session::EtcdSession, wire::Wire};
 use crate::{
     clock::{BootClock, Clock},
     ids::{ClientId, Life},
@@ -35,7 +31,7 @@ use crate::{
     random::Random,
     shard::{
         ConnectionId, ShardError,
-        docs::{DocsShard, Inbox, Session, Store},
+        docs::{DocsShard, Inbox, Session, Store, quorum::witness::Witness},
     },
 };
 
@@ -103,14 +99,22 @@ pub(crate) async fn check(options: &EtcdOptions) -> Result<(), ShardError> {
     Wire::new(options.clone(), random).check().await
 }
 
+/// Shared by the sessions of a store.
+#[derive(Debug)]
+struct Shared {
+    wire: Wire,
+    witness: Witness<i64>,
+}
+
 /// A store on one cluster.
 #[derive(Debug)]
 struct EtcdStore(Arc<Shared>);
 
 impl EtcdStore {
     fn new(options: EtcdOptions, random: Arc<Random>, keeps_locks: bool) -> Arc<Self> {
+        let witness = Witness::new(options.clock.clone(), keeps_locks);
         let wire = Wire::new(options, random);
-        Arc::new(Self(Arc::new(Shared::new(wire, keeps_locks))))
+        Arc::new(Self(Arc::new(Shared { wire, witness })))
     }
 }
 

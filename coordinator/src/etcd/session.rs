@@ -9,25 +9,29 @@ use tokio::time::Instant;
 use tonic::{Request, Response};
 
 use super::{
+    Shared,
     api::{
         KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest, RequestOp, TxnRequest,
         lease_client::LeaseClient,
     },
-    shared::Shared,
-    time::Asked,
     txn::{
-        absent, delete, found, is_of, key_of, life_of, number, number_text, put, range,
-        range_after, ranges, stored,
+        absent, delete, found, is_of, key_of, life_of, number, put, range, range_after, ranges,
+        stored,
     },
 };
 use crate::{
     clock::{self, sleep_until},
     ids::{Life, Token},
-    limits::COUNTER_MAX,
     name::LockKey,
     shard::{
         ConnectionId, ShardError,
-        docs::{Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session},
+        docs::{
+            Commit, Committed, Document, Draw, Found, Name, Page, Session,
+            quorum::{
+                text::{is_stale, number_text, wanted},
+                time::Asked,
+            },
+        },
     },
 };
 
@@ -76,7 +80,7 @@ impl EtcdSession {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, ShardError> {
         let wire = &shared.wire;
-        let kept = shared.now();
+        let kept = shared.witness.now();
         let grant = LeaseGrantRequest { ttl: GATE_SECONDS };
         let granted = wire.ask(grant, |channel, request| async move {
             LeaseClient::new(channel).lease_grant(request).await
@@ -114,7 +118,7 @@ impl EtcdSession {
 
     /// Says that the gate is in use, if it is time for that.
     pub(super) async fn keep_gate(&mut self) -> Result<(), ShardError> {
-        let now = self.shared.now();
+        let now = self.shared.witness.now();
         if now.since(self.kept) < KEEP_EVERY {
             return Ok(());
         }
@@ -163,7 +167,7 @@ impl EtcdSession {
         let shared = self.shared.clone();
         // Draws of one process do not compete.
         let _turn = match draw {
-            Some(_) => Some(shared.draws.lock().await),
+            Some(_) => Some(shared.witness.draws.lock().await),
             None => None,
         };
         let until = Instant::now() + shared.wire.options.patience;
@@ -187,9 +191,9 @@ impl EtcdSession {
         names: &[Name],
         draw: Option<Draw>,
     ) -> Result<(Found, i64, bool), ShardError> {
-        let (sent, wire) = (self.shared.now(), &self.shared.wire);
-        let tick = self.shared.tick(sent);
-        let tokens = self.shared.tokens();
+        let (sent, wire) = (self.shared.witness.now(), &self.shared.wire);
+        let tick = self.shared.witness.tick(sent);
+        let tokens = self.shared.witness.tokens();
         let takes = draw.zip(tokens).and_then(|(draw, (last, _))| {
             let takes = wanted(draw, last);
             (takes > 0).then_some(takes)
@@ -197,7 +201,7 @@ impl EtcdSession {
         let head = draw.map(|draw| self.condition(&Name::Head, draw.head));
         let knows_head = !matches!(head, Some(Err(())));
         // Tokens that an attempt drew in vain would be lost.
-        let knows_all = knows_head && self.shared.has_clock();
+        let knows_all = knows_head && self.shared.witness.has_clock();
         let draws = takes.filter(|_| knows_all).zip(tokens);
         let (mut compare, mut success) = (Vec::new(), Vec::new());
         if let Some((revision, ms)) = tick {
@@ -222,7 +226,7 @@ impl EtcdSession {
             failure: if puts { failure } else { Vec::new() },
         });
         let read = read.await?.value;
-        let answered = self.shared.now();
+        let answered = self.shared.witness.now();
         let revision = read.header.unwrap_or_default().revision;
         let done = read.succeeded && puts;
         let mut found = found(read);
@@ -235,8 +239,8 @@ impl EtcdSession {
             put,
         };
         let clock = number(clock)?;
-        let (now_ms, slack_ms) = self.shared.see_clock(asked, clock);
-        let last = self.shared.see_tokens(number(last)?);
+        let (now_ms, slack_ms) = self.shared.witness.see_clock(asked, clock);
+        let last = self.shared.witness.see_tokens(number(last)?);
         let head = self.see(&Name::Head, head)?;
         let head_is_stale = draw.is_some_and(|draw| is_stale(draw.head, head.as_ref()));
         let drawn = draws.filter(|_| done).map(|(takes, _)| takes);
@@ -252,7 +256,7 @@ impl EtcdSession {
             head_is_stale,
             documents,
         };
-        let has_no_clock = self.shared.keeps_locks && clock.1 == 0;
+        let has_no_clock = self.shared.witness.keeps_locks && clock.1 == 0;
         let is_short = draw.is_some() && drawn.is_none() && !head_is_stale && fits;
         Ok((found, revision, is_short || has_no_clock))
     }
@@ -306,27 +310,6 @@ impl EtcdSession {
         documents
             .map(|(name, found)| self.see(name, found))
             .collect()
-    }
-}
-
-/// How many tokens `draw` takes after `last`. 0: they would exceed the greatest counter.
-fn wanted(draw: Draw, last: Token) -> u64 {
-    let wanted = match draw.after == last {
-        true => draw.more,
-        false => draw.whole,
-    };
-    match last.counter() + wanted <= COUNTER_MAX {
-        true => wanted,
-        false => 0,
-    }
-}
-
-/// Whether a document is not as expected.
-pub(super) fn is_stale(expected: Expected, document: Option<&Document>) -> bool {
-    match expected {
-        Expected::Any => false,
-        Expected::Absent => document.is_some(),
-        Expected::Version(version) => document.is_none_or(|its| its.version != version),
     }
 }
 

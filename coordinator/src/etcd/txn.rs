@@ -13,7 +13,7 @@ use crate::{
     ids::{ClientId, Life},
     shard::{
         ConnectionId, ShardError,
-        docs::{Document, Name, Write},
+        docs::{Document, Name, quorum::text::parse},
     },
 };
 
@@ -74,11 +74,6 @@ pub(super) fn number(found: Option<KeyValue>) -> Result<(u64, i64), ShardError> 
     Ok((number.ok_or_else(|| not_ours(&found))?, found.mod_revision))
 }
 
-/// A number as text; texts are in the order of the numbers.
-pub(super) fn number_text(number: u64) -> Vec<u8> {
-    format!("{number:020}").into_bytes()
-}
-
 /// A stored document, when it ends, and etcd's revision of it.
 pub(super) struct Stored {
     pub(super) document: Document,
@@ -86,32 +81,14 @@ pub(super) struct Stored {
     pub(super) revision: i64,
 }
 
-/// A document as it is stored: `version end content`, and `-` for no end.
-pub(super) fn text(write: &Write, version: u64) -> Vec<u8> {
-    let Write {
-        ends_ms, content, ..
-    } = write;
-    let ends = ends_ms.map_or("-".into(), |ends_ms| ends_ms.to_string());
-    format!("{version} {ends} {content}").into_bytes()
-}
-
 /// Reads a document.
 pub(super) fn stored(found: &KeyValue) -> Result<Stored, ShardError> {
-    let parsed = || {
-        let mut parts = str::from_utf8(&found.value).ok()?.splitn(3, ' ');
-        let version = parts.next()?.parse().ok()?;
-        let ends_ms = match parts.next()? {
-            "-" => None,
-            ends_ms => Some(ends_ms.parse().ok()?),
-        };
-        let content = parts.next()?.to_owned();
-        Some(Stored {
-            document: Document { version, content },
-            ends_ms,
-            revision: found.mod_revision,
-        })
-    };
-    parsed().ok_or_else(|| not_ours(found))
+    let (document, ends_ms) = parse(&found.value).ok_or_else(|| not_ours(found))?;
+    Ok(Stored {
+        document,
+        ends_ms,
+        revision: found.mod_revision,
+    })
 }
 
 fn not_ours(found: &KeyValue) -> ShardError {

@@ -15,10 +15,15 @@ use super::{
 };
 #[cfg(feature = "etcd")]
 use crate::etcd::{self, EtcdAddress, EtcdAddressError, EtcdOptions, etcd_home, etcd_shard};
+#[cfg(feature = "zookeeper")]
+use crate::zookeeper::{
+    self, ZookeeperAddress, ZookeeperAddressError, ZookeeperOptions, zookeeper_home,
+    zookeeper_shard,
+};
 use crate::{ids::ClientId, name::KeyPrefix, random::Random};
 
-/// The address of a server: of Redis, or, with the features `postgres`, `mysql` and `etcd`, of PostgreSQL, MariaDB and
-/// etcd. Displayed and compared without credentials.
+/// The address of a server: of Redis, or, with the features `postgres`, `mysql`, `etcd` and `zookeeper`, of PostgreSQL,
+/// MariaDB, etcd and ZooKeeper. Displayed and compared without credentials.
 #[derive(Clone)]
 pub enum ServerAddress {
     /// `redis://`, `rediss://`, `redis+sentinel://` or `unix://`.
@@ -32,6 +37,9 @@ pub enum ServerAddress {
     /// `etcd://` or `etcds://`.
     #[cfg(feature = "etcd")]
     Etcd(EtcdAddress),
+    /// `zookeeper://`.
+    #[cfg(feature = "zookeeper")]
+    Zookeeper(ZookeeperAddress),
 }
 
 /// The reason why an address was refused. It never contains the address, which may have a password.
@@ -53,6 +61,10 @@ pub enum ServerAddressError {
     #[cfg(feature = "etcd")]
     #[error(transparent)]
     Etcd(#[from] EtcdAddressError),
+    /// It begins like one of ZooKeeper.
+    #[cfg(feature = "zookeeper")]
+    #[error(transparent)]
+    Zookeeper(#[from] ZookeeperAddressError),
     /// This build does not know servers of that kind.
     #[error("this build has no {kind}: it needs the feature `{feature}`")]
     NoFeature {
@@ -77,6 +89,9 @@ pub enum ServerOptions {
     /// A cluster of etcd.
     #[cfg(feature = "etcd")]
     Etcd(EtcdOptions),
+    /// An ensemble of ZooKeeper.
+    #[cfg(feature = "zookeeper")]
+    Zookeeper(ZookeeperOptions),
 }
 
 /// A kind of servers.
@@ -86,6 +101,7 @@ pub(super) enum Kind {
     Postgres,
     Mysql,
     Etcd,
+    Zookeeper,
 }
 
 impl Kind {
@@ -95,6 +111,7 @@ impl Kind {
             Some(("postgres" | "postgresql", _)) => Self::Postgres,
             Some(("mysql" | "mariadb", _)) => Self::Mysql,
             Some(("etcd" | "etcds", _)) => Self::Etcd,
+            Some(("zookeeper", _)) => Self::Zookeeper,
             _ => Self::Redis,
         }
     }
@@ -124,6 +141,8 @@ impl ServerAddress {
             Self::Mysql(address) => address.as_str(),
             #[cfg(feature = "etcd")]
             Self::Etcd(address) => address.as_str(),
+            #[cfg(feature = "zookeeper")]
+            Self::Zookeeper(address) => address.as_str(),
         }
     }
 }
@@ -140,6 +159,8 @@ impl FromStr for ServerAddress {
             Kind::Mysql => Ok(Self::Mysql(url.parse()?)),
             #[cfg(feature = "etcd")]
             Kind::Etcd => Ok(Self::Etcd(url.parse()?)),
+            #[cfg(feature = "zookeeper")]
+            Kind::Zookeeper => Ok(Self::Zookeeper(url.parse()?)),
             #[cfg(not(feature = "postgres"))]
             Kind::Postgres => Err(ServerAddressError::NoFeature {
                 kind: "PostgreSQL",
@@ -154,6 +175,11 @@ impl FromStr for ServerAddress {
             Kind::Etcd => Err(ServerAddressError::NoFeature {
                 kind: "etcd",
                 feature: "etcd",
+            }),
+            #[cfg(not(feature = "zookeeper"))]
+            Kind::Zookeeper => Err(ServerAddressError::NoFeature {
+                kind: "ZooKeeper",
+                feature: "zookeeper",
             }),
         }
     }
@@ -202,6 +228,11 @@ impl ServerOptions {
                 prefix,
                 ..EtcdOptions::new(address)
             }),
+            #[cfg(feature = "zookeeper")]
+            ServerAddress::Zookeeper(address) => Self::Zookeeper(ZookeeperOptions {
+                prefix,
+                ..ZookeeperOptions::new(address)
+            }),
         }
     }
 
@@ -209,7 +240,12 @@ impl ServerOptions {
     pub fn counters_per_call(mut self, requests: usize) -> Self {
         match &mut self {
             Self::Redis(options) => options.counters_per_call = requests,
-            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+            #[cfg(any(
+                feature = "etcd",
+                feature = "mysql",
+                feature = "postgres",
+                feature = "zookeeper"
+            ))]
             _ => {}
         }
         self
@@ -225,6 +261,8 @@ impl ServerOptions {
             Self::Mysql(options) => options.address.as_str(),
             #[cfg(feature = "etcd")]
             Self::Etcd(options) => options.address.as_str(),
+            #[cfg(feature = "zookeeper")]
+            Self::Zookeeper(options) => options.address.as_str(),
         }
     }
 
@@ -238,6 +276,8 @@ impl ServerOptions {
             Self::Mysql(options) => &options.prefix,
             #[cfg(feature = "etcd")]
             Self::Etcd(options) => &options.prefix,
+            #[cfg(feature = "zookeeper")]
+            Self::Zookeeper(options) => &options.prefix,
         }
     }
 
@@ -263,7 +303,17 @@ impl ServerOptions {
                 let options = options.clone();
                 Some(Self::Etcd(EtcdOptions { address, ..options }))
             }
-            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+            #[cfg(feature = "zookeeper")]
+            (Self::Zookeeper(options), ServerAddress::Zookeeper(address)) => {
+                let options = options.clone();
+                Some(Self::Zookeeper(ZookeeperOptions { address, ..options }))
+            }
+            #[cfg(any(
+                feature = "etcd",
+                feature = "mysql",
+                feature = "postgres",
+                feature = "zookeeper"
+            ))]
             _ => None,
         }
     }
@@ -290,7 +340,16 @@ impl ServerOptions {
             (Self::Etcd(options), ServerAddress::Etcd(_)) => {
                 ServerAddress::Etcd(options.address.sibling(shown)?)
             }
-            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+            #[cfg(feature = "zookeeper")]
+            (Self::Zookeeper(options), ServerAddress::Zookeeper(_)) => {
+                ServerAddress::Zookeeper(options.address.sibling(shown)?)
+            }
+            #[cfg(any(
+                feature = "etcd",
+                feature = "mysql",
+                feature = "postgres",
+                feature = "zookeeper"
+            ))]
             _ => return Ok(None),
         };
         Ok(self.at(&address))
@@ -298,7 +357,7 @@ impl ServerOptions {
 
     /// Makes what a server needs to be a shard, unless it is there: on PostgreSQL logged tables, which needs the right to
     /// make a schema; on MariaDB tables and procedures; on others nothing. A cluster of etcd is checked: its version, and
-    /// whether it has space.
+    /// whether it has space. On ZooKeeper znodes are made.
     ///
     /// # Errors
     ///
@@ -316,6 +375,8 @@ impl ServerOptions {
             Self::Mysql(options) => mysql::prepare(options).await,
             #[cfg(feature = "etcd")]
             Self::Etcd(options) => etcd::check(options).await,
+            #[cfg(feature = "zookeeper")]
+            Self::Zookeeper(options) => zookeeper::check(options).await,
         }
     }
 
@@ -325,7 +386,11 @@ impl ServerOptions {
             (Self::Redis(options), _) => Arc::new(RedisShard::new(options.clone())),
             #[cfg(feature = "etcd")]
             (Self::Etcd(options), _) => Arc::new(etcd_shard(options.clone(), random.clone())),
-            #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+            #[cfg(feature = "zookeeper")]
+            (Self::Zookeeper(options), _) => {
+                Arc::new(zookeeper_shard(options.clone(), random.clone()))
+            }
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
             (_, docs) => Arc::new(docs.expect("all others store documents")),
         }
     }
@@ -340,6 +405,8 @@ impl ServerOptions {
             Self::Mysql(options) => Some(mysql_shard(options.clone(), _random.clone())),
             #[cfg(feature = "etcd")]
             Self::Etcd(options) => Some(etcd_home(options.clone(), _random.clone())),
+            #[cfg(feature = "zookeeper")]
+            Self::Zookeeper(options) => Some(zookeeper_home(options.clone(), _random.clone())),
         }
     }
 }
@@ -374,5 +441,12 @@ impl From<MysqlOptions> for ServerOptions {
 impl From<EtcdOptions> for ServerOptions {
     fn from(options: EtcdOptions) -> Self {
         Self::Etcd(options)
+    }
+}
+
+#[cfg(feature = "zookeeper")]
+impl From<ZookeeperOptions> for ServerOptions {
+    fn from(options: ZookeeperOptions) -> Self {
+        Self::Zookeeper(options)
     }
 }

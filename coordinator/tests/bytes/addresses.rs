@@ -9,7 +9,7 @@ use super::REASON_BYTES_MAX;
 /// Damage makes none of it by chance.
 const PASSWORD: &str = "pAssw0rd";
 
-const URLS: [&str; 14] = [
+const URLS: [&str; 15] = [
     "redis://user:pAssw0rd@db.example:7000/2",
     "redis://127.0.0.1",
     "rediss://user:pAssw0rd@[::1]:6380/0?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
@@ -22,6 +22,7 @@ const URLS: [&str; 14] = [
     "mariadb://coin:pAssw0rd@[::1]/locks",
     "etcd://coin:pAssw0rd@a:1,b,[::1]:3",
     "etcds://coin:pAssw0rd@a?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
+    "zookeeper://coin:pAssw0rd@a:1,b,[::1]:3/apps/locks",
     "http://user:pAssw0rd@db",
     "",
 ];
@@ -63,7 +64,7 @@ proptest! {
 
     #[test]
     fn texts_of_any_kind_are_read_as_urls_or_refused(
-        scheme in select(&["redis://", "rediss://", "unix://", "redis+sentinel://", "postgres://", "mysql://", "etcd://", ""][..]),
+        scheme in select(&["redis://", "rediss://", "unix://", "redis+sentinel://", "postgres://", "mysql://", "etcd://", "zookeeper://", ""][..]),
         rest: String,
     ) {
         check(&format!("{scheme}{rest}"))?;

@@ -6,6 +6,9 @@ mod held_up;
 mod mutants;
 mod races;
 mod suite;
+mod witnessed;
+mod znodes;
+mod zookeeper;
 
 use std::time::Duration;
 
@@ -13,6 +16,7 @@ use ringfence_conformance::shard::Fixture;
 
 use crate::{
     docs_fixture::Docs, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
+    zookeeper_fixture::OnZookeeper,
 };
 
 /// Requests and answers overtake each other at random.
@@ -50,6 +54,13 @@ async fn of_processes_on_postgresql_one_holds_a_lock_and_tokens_rise() {
 #[tokio::test]
 async fn of_processes_on_etcd_one_holds_a_lock_and_tokens_rise() {
     let raced = races::run(&OnEtcd::new().await, 500).await;
+    println!("{raced:?}");
+    raced.assert_not_vacuous();
+}
+
+#[tokio::test]
+async fn of_processes_on_zookeeper_one_holds_a_lock_and_tokens_rise() {
+    let raced = races::run(&OnZookeeper::new().await, 150).await;
     println!("{raced:?}");
     raced.assert_not_vacuous();
 }

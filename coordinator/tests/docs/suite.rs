@@ -9,10 +9,12 @@ use ringfence_coordinator::{
     etcd::etcd_store,
     random::Random,
     shard::{docs::Store, mysql::mysql_store, postgres::postgres_store},
+    zookeeper::zookeeper_store,
 };
 
 use crate::{
     docs_fixture::Server, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
+    zookeeper_fixture::OnZookeeper,
 };
 
 #[async_trait]
@@ -45,6 +47,17 @@ impl Fixture for OnEtcd {
 
     async fn begin_life(&self) {
         self.end_life();
+    }
+}
+
+#[async_trait]
+impl Fixture for OnZookeeper {
+    fn store(&self) -> Arc<dyn Store> {
+        zookeeper_store(self.options.clone(), Arc::new(Random::from_os()))
+    }
+
+    async fn begin_life(&self) {
+        self.end_life().await;
     }
 }
 
@@ -83,4 +96,8 @@ mod postgres {
 
 mod etcd {
     ringfence_conformance::store_conformance!(crate::etcd_fixture::OnEtcd::bare());
+}
+
+mod zookeeper {
+    ringfence_conformance::store_conformance!(crate::zookeeper_fixture::OnZookeeper::bare());
 }

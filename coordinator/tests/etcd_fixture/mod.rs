@@ -11,7 +11,6 @@ use std::{
 use async_trait::async_trait;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
-    clock::{BootClock, Clock, Instant},
     etcd::{EtcdOptions, etcd_shard},
     name::KeyPrefix,
     random::Random,
@@ -20,13 +19,10 @@ use ringfence_coordinator::{
 use ringfence_test_support::database::etcd::Etcd;
 use tokio::sync::Mutex;
 
-use crate::slow::Slow;
+use crate::slow::{SLOWNESS, Slow, SlowClock};
 
 /// One node, of all tests that run now. Each has a prefix of its own.
 static SHARED: Mutex<Weak<Etcd>> = Mutex::const_new(Weak::new());
-
-/// So much slower is the clock of a process than the machine's: on a busy machine, too, a request comes before a lease ends.
-const SLOWNESS: u32 = 2048;
 
 /// Id of the topology that may arm it: as on Redis.
 const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
@@ -77,10 +73,7 @@ impl OnEtcd {
 
     fn on(etcd: Arc<Etcd>, slowness: u32) -> Self {
         let options = EtcdOptions {
-            clock: Arc::new(SlowClock {
-                start: BootClock.now(),
-                slowness,
-            }),
+            clock: Arc::new(SlowClock::by(slowness)),
             ..options_at(&etcd.url())
         };
         Self {
@@ -167,23 +160,6 @@ fn options_at(url: &str) -> EtcdOptions {
 fn shard_at(options: &EtcdOptions) -> Arc<DocsShard> {
     let random = Arc::new(Random::from_os());
     Arc::new(etcd_shard(options.clone(), random))
-}
-
-/// A process's clock.
-#[derive(Debug)]
-struct SlowClock {
-    start: Instant,
-    slowness: u32,
-}
-
-impl Clock for SlowClock {
-    fn now(&self) -> Instant {
-        self.start + BootClock.now().since(self.start) / self.slowness
-    }
-
-    fn unix(&self) -> Duration {
-        BootClock.unix()
-    }
 }
 
 #[async_trait]

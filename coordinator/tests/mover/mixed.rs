@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres, redis_fixture::Redis,
+    zookeeper_fixture::OnZookeeper,
 };
 
 /// As the pointer of the fixture on Redis has it.
@@ -65,6 +66,11 @@ async fn locks_move_from_redis_to_mariadb_and_none_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_move_from_redis_to_etcd_and_none_is_lost() {
     locks_move_from_redis(&OnEtcd::new().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_move_from_redis_to_zookeeper_and_none_is_lost() {
+    locks_move_from_redis(&OnZookeeper::new().await).await;
 }
 
 async fn locks_move_from_redis(to: &dyn Fixture) {

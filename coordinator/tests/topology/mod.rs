@@ -15,3 +15,4 @@ mod seeds;
 mod servers;
 mod suite;
 mod watch;
+mod zookeeper;

@@ -156,7 +156,7 @@ fn write_servers(shards: &BTreeMap<String, String>, topology: Option<&str>, file
         file.line(
             "url",
             quoted(shown(url, file)),
-            "redis:// or rediss://; redis+sentinel:// with the name of a primary; or postgres://, mysql:// or etcd://, servers that keep locks and no counters.",
+            "redis:// or rediss://; redis+sentinel:// with the name of a primary; or postgres://, mysql://, etcd:// or zookeeper://, servers that keep locks and no counters.",
         );
     }
     if let Some(url) = topology {

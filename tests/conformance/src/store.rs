@@ -145,6 +145,7 @@ pub async fn a_session_that_another_one_ended_commits_nothing(fixture: &dyn Fixt
 /// The former life's documents say nothing any more.
 pub async fn in_another_life_nothing_is_committed(fixture: &dyn Fixture) {
     let mut former = open(fixture).await;
+    assert_eq!(documents(&mut *former, &[key(1)]).await, [None]);
     fixture.begin_life().await;
     let late = writing(1, &[(key(1), Expected::Any, "late")]);
     assert!(former.commit(&late).await.is_err());

@@ -21,6 +21,8 @@ mod link;
 mod locks;
 mod member;
 mod migration;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+pub(crate) mod quorum;
 mod shard;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod sql;

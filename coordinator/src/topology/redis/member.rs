@@ -85,7 +85,12 @@ pub(super) fn member(options: ServerOptions, random: &Arc<Random>) -> Arc<dyn Me
     match (options.docs(random), options) {
         (Some(docs), options) => Arc::new(OnDocs::new(docs, options)),
         (None, ServerOptions::Redis(options)) => Arc::new(OnRedis::new(options)),
-        #[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres"))]
+        #[cfg(any(
+            feature = "etcd",
+            feature = "mysql",
+            feature = "postgres",
+            feature = "zookeeper"
+        ))]
         (None, _) => unreachable!("all others store documents"),
     }
 }

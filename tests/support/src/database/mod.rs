@@ -1,14 +1,16 @@
 //! Databases of one's own, as durable as they are by default: each commit is on disk before it is
-//! answered. etcd's disk is memory, if there is room.
+//! answered. The disks of etcd and ZooKeeper are memory, if there is room.
 //!
 //! They listen on a socket in their own directory, and on a port of 127.0.0.1, and end with the
 //! value that stands for them, or with this process. Neither runs as root: where this process does,
 //! they run as nobody.
 
+mod division;
 pub mod etcd;
 mod links;
 pub mod mariadb;
 pub mod postgresql;
+pub mod zookeeper;
 
 use std::{
     env, fs,

@@ -16,22 +16,22 @@ use crate::{
 };
 
 /// A process puts the clock forward once it has seen it unchanged for so long.
-pub(super) const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// One tick is at most so long. No shorter than the time between two requests of a waiter, or the clock would be slow
 /// whenever only waiters put it forward.
-pub(super) const TICK_MAX: Duration = SLACK_MAX.saturating_sub(ROUNDING);
+pub(crate) const TICK_MAX: Duration = SLACK_MAX.saturating_sub(ROUNDING);
 
 /// Lengths are rounded up to whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(1);
 
 /// What a process has seen of the clock. All instants are on its own clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sight {
-    /// The revision of the key; 0: there is none yet.
-    pub(super) revision: i64,
+pub(crate) struct Sight<R> {
+    /// The revision of the key, which rises with each change; the default: there is none yet.
+    pub(crate) revision: R,
     /// What it shows.
-    pub(super) ms: u64,
+    pub(crate) ms: u64,
     /// When the first answer with this revision came: no later was it put.
     seen: Instant,
     /// When the latest request was sent that found this revision.
@@ -42,16 +42,16 @@ pub(super) struct Sight {
 
 /// A request that was answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) sent: Instant,
-    pub(super) answered: Instant,
+pub(crate) struct Asked {
+    pub(crate) sent: Instant,
+    pub(crate) answered: Instant,
     /// It put the clock forward.
-    pub(super) put: bool,
+    pub(crate) put: bool,
 }
 
-impl Sight {
+impl<R: Copy + Ord> Sight<R> {
     /// What is known after `request` found the clock at `revision`.
-    pub(super) fn after(known: Option<Self>, request: Asked, revision: i64, ms: u64) -> Self {
+    pub(crate) fn after(known: Option<Self>, request: Asked, revision: R, ms: u64) -> Self {
         let since = match known {
             // An answer that comes late shows nothing new.
             Some(known) if known.revision > revision => return known,
@@ -76,14 +76,14 @@ impl Sight {
     }
 
     /// What the clock may be put forward to by a request sent at `now`, if it is time for that.
-    pub(super) fn tick(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn tick(&self, now: Instant) -> Option<u64> {
         let unchanged = now.since(self.seen);
         (unchanged >= TICK).then(|| self.ms + millis(unchanged.min(TICK_MAX)))
     }
 
     /// By how much the next tick may exceed the time since a request that found this revision was served, if it was answered
     /// at `answered`.
-    pub(super) fn slack_ms(&self, answered: Instant) -> u64 {
+    pub(crate) fn slack_ms(&self, answered: Instant) -> u64 {
         let unseen = self.since.map_or(TICK_MAX, |since| answered.since(since));
         millis(unseen.min(TICK_MAX) + ROUNDING)
     }
@@ -117,7 +117,7 @@ mod tests {
 
     struct World {
         random: Random,
-        sights: [Option<Sight>; PROCESSES],
+        sights: [Option<Sight<i64>>; PROCESSES],
         flights: Vec<Flight>,
         clock: (i64, u64),
         /// The clock must not pass this plus the time: the least of all answers so far.

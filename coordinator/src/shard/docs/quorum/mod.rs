@@ -1,0 +1,11 @@
+//! What the stores on quorums, etcd and ZooKeeper, have in common: no transaction of theirs sees a clock.
+//!
+//! | file | content |
+//! |---|---|
+//! | `time.rs` | the shard's clock, which processes put forward |
+//! | `witness.rs` | what the sessions of a process know together of the clock, and of the last token |
+//! | `text.rs` | documents as text, and what a commit expects of them |
+
+pub(crate) mod text;
+pub(crate) mod time;
+pub(crate) mod witness;

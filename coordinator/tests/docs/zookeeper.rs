@@ -1,0 +1,187 @@
+//! Shards on ZooKeeper: leases by a clock that processes put forward, and servers that are killed, stopped and cut off.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::{
+    ids::Token,
+    random::Random,
+    shard::{Op, Reply, Shard},
+    zookeeper::ZookeeperOptions,
+};
+use ringfence_test_support::database::zookeeper::Zookeeper;
+
+use super::{
+    races::{Belief, LONG, acquire, arm, key, nonce, request},
+    witnessed::{self, Stubborn, grants, hold_once},
+};
+use crate::zookeeper_fixture::{OnZookeeper, shard_at};
+
+#[tokio::test]
+async fn a_lock_is_free_after_its_lease_and_not_before_its_deadline() {
+    let zookeeper = OnZookeeper::new().await;
+    let process = || zookeeper.process();
+    witnessed::a_lock_is_free_after_its_lease_and_not_before_its_deadline(&zookeeper, process)
+        .await;
+}
+
+#[tokio::test]
+async fn a_tick_that_counts_time_from_before_a_grant_ends_no_lease() {
+    let zookeeper = OnZookeeper::new().await;
+    let process = || zookeeper.process();
+    witnessed::a_tick_that_counts_time_from_before_a_grant_ends_no_lease(&zookeeper, process).await;
+}
+
+/// A shard on an ensemble of the test's own, and a lock there that is held all the time.
+struct Stage {
+    fixture: OnZookeeper,
+    keeper: Stubborn,
+    token: Token,
+}
+
+impl Stage {
+    async fn on(zookeeper: &Zookeeper) -> Self {
+        let fixture = OnZookeeper::at(&zookeeper.url());
+        fixture.join().await;
+        arm(&*fixture.shard(), fixture.topology()).await;
+        let mut keeper = Stubborn::on(fixture.process());
+        let token = keep(&mut keeper).await;
+        Self {
+            fixture,
+            keeper,
+            token,
+        }
+    }
+
+    /// Locks are granted to four processes, to one at a time, while `faults` happen; nothing is lost.
+    async fn bears(mut self, faults: impl AsyncFnOnce(&AtomicU64)) {
+        let (belief, ended) = (Belief::default(), AtomicBool::new(false));
+        let granted = AtomicU64::new(0);
+        let racers = (1..=4).map(async |racer| {
+            let mut its = Stubborn::on(self.fixture.process());
+            let (random, mut sequence) = (Random::seeded(racer), 0);
+            while !ended.load(Relaxed) {
+                sequence += 1;
+                let (key, nonce) = (key(random.below(3) as usize), nonce(racer, sequence));
+                hold_once(&mut its, &key, nonce, &belief, &granted).await;
+            }
+            its.failed
+        });
+        let faults = async {
+            faults(&granted).await;
+            grants(&granted, 20).await;
+            ended.store(true, Relaxed);
+        };
+        let (failed, ()) = tokio::join!(join_all(racers), faults);
+        println!("{granted:?} grants, failed attempts: {failed:?}");
+        assert_eq!(keep(&mut self.keeper).await, self.token, "it was lost");
+    }
+}
+
+/// Takes the lock, or finds it taken.
+async fn keep(keeper: &mut Stubborn) -> Token {
+    let kept = [request(&key(5), acquire(nonce(99, 1), LONG, false))];
+    match keeper.call(&kept).await[0] {
+        Reply::Granted { token, .. } => token,
+        ref other => panic!("it was lost: {other:?}"),
+    }
+}
+
+/// Whichever server dies, no lock is lost, and none has two holders.
+#[tokio::test]
+async fn locks_on_zookeeper_survive_the_servers_that_are_killed() {
+    let mut zookeeper = Zookeeper::spawn(3).await;
+    let stage = Stage::on(&zookeeper).await;
+    stage
+        .bears(async |granted| {
+            grants(granted, 20).await;
+            let leader = zookeeper.leader().await;
+            zookeeper.kill(leader);
+            grants(granted, 20).await;
+            zookeeper.restart(&[leader]).await;
+            // All at once: what was answered is on disk.
+            (0..3).for_each(|place| zookeeper.kill(place));
+            zookeeper.restart(&[0, 1, 2]).await;
+        })
+        .await;
+}
+
+/// The only server is down for as long as it takes to start again.
+#[tokio::test]
+async fn locks_on_one_server_of_zookeeper_survive_its_crash() {
+    let mut zookeeper = Zookeeper::spawn(1).await;
+    let stage = Stage::on(&zookeeper).await;
+    stage
+        .bears(async |granted| {
+            grants(granted, 20).await;
+            zookeeper.kill(0);
+            zookeeper.restart(&[0]).await;
+        })
+        .await;
+}
+
+/// The leader is cut off from the others, and not from processes.
+#[tokio::test]
+async fn locks_on_zookeeper_survive_a_leader_that_is_cut_off() {
+    let zookeeper = Zookeeper::divisible().await;
+    let stage = Stage::on(&zookeeper).await;
+    stage
+        .bears(async |granted| {
+            grants(granted, 20).await;
+            let leader = zookeeper.leader().await;
+            zookeeper.cut_off(leader);
+            grants(granted, 20).await;
+            assert_ne!(zookeeper.leader_but(leader).await, leader);
+            zookeeper.heal();
+        })
+        .await;
+}
+
+/// It does not know yet that others have elected another one, and has been asked before.
+#[tokio::test]
+async fn a_leader_that_was_replaced_answers_nothing_old() {
+    let zookeeper = Zookeeper::spawn(3).await;
+    let fixture = OnZookeeper::at(&zookeeper.url());
+    fixture.join().await;
+    arm(&*fixture.shard(), fixture.topology()).await;
+    let (key, held) = (key(0), nonce(1, 1));
+    let mut holder = Stubborn::on(fixture.process());
+    holder
+        .call(&[request(&key, acquire(held, LONG, false))])
+        .await;
+
+    let leader = zookeeper.leader().await;
+    let port = zookeeper.port_of(leader);
+    let patient = ZookeeperOptions {
+        prefix: fixture.options.prefix.clone(),
+        response_timeout: Duration::from_secs(20),
+        patience: Duration::from_secs(30),
+        ..ZookeeperOptions::new(format!("zookeeper://127.0.0.1:{port}").parse().unwrap())
+    };
+    let there: Arc<dyn Shard> = shard_at(&patient);
+    let mut control = there.connect_control().await.unwrap();
+    let before = control.inspect(&key).await.unwrap();
+    assert!(before.holder.is_some(), "{before:?}");
+
+    zookeeper.stop(leader);
+    let asked = async { control.inspect(&key).await };
+    let changed = async {
+        // The question is in the leader's socket by now, or soon.
+        holder
+            .call(&[request(&key, Op::Release { nonce: held })])
+            .await;
+        zookeeper.cont(leader);
+    };
+    let (answer, ()) = tokio::join!(asked, changed);
+    // No answer is one, too.
+    if let Ok(inspection) = answer {
+        assert!(inspection.holder.is_none(), "{inspection:?}");
+    }
+}
