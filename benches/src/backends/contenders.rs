@@ -5,9 +5,11 @@ use std::{hint::black_box, time::Duration};
 use ringfence_benches::{Failure, LEASE};
 use ringfence_client::{Client, Lock};
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
-use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
+use ringfence_test_support::database::{
+    mariadb::MariaDb, postgresql::PostgreSql, zookeeper::Zookeeper,
+};
 
-use crate::recipes::{Connection, Recipe, on_mariadb, on_postgresql};
+use crate::recipes::{Connection, Recipe, on_mariadb, on_postgresql, on_zookeeper};
 
 /// Tasks; as many keys, if each has its own.
 const TASKS: i32 = 64;
@@ -19,6 +21,7 @@ const SETTINGS: [(&str, &str); 1] = [("max_connections", "300")];
 pub(crate) enum Engine {
     PostgreSql,
     MariaDb,
+    Zookeeper,
 }
 
 /// What the tasks do.
@@ -42,14 +45,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Ringfence,
-        Self::RingfenceAgain,
-        Self::WithoutHandOff,
-        Self::Recipe(Recipe::RowLease),
-        Self::Recipe(Recipe::ByName),
-        Self::Recipe(Recipe::ForUpdate),
-    ];
+    /// Those that take part on `engine`.
+    pub(crate) fn of(engine: Engine) -> Vec<Self> {
+        let ours = [Self::Ringfence, Self::RingfenceAgain, Self::WithoutHandOff];
+        let recipes = Recipe::of(engine).iter().copied().map(Self::Recipe);
+        ours.into_iter().chain(recipes).collect()
+    }
 
     pub(crate) fn name(self, engine: Engine) -> &'static str {
         match (self, engine) {
@@ -59,6 +60,7 @@ impl Kind {
             (Self::Recipe(Recipe::RowLease), _) => "row with an end",
             (Self::Recipe(Recipe::ByName), Engine::PostgreSql) => "pg_advisory_lock",
             (Self::Recipe(Recipe::ByName), Engine::MariaDb) => "GET_LOCK",
+            (Self::Recipe(Recipe::ByName), Engine::Zookeeper) => "ephemeral znodes in a sequence",
             (Self::Recipe(Recipe::ForUpdate), _) => "SELECT … FOR UPDATE",
         }
     }
@@ -88,15 +90,17 @@ pub(crate) struct Server {
 enum Process {
     PostgreSql(#[expect(dead_code, reason = "it ends with this value")] PostgreSql),
     MariaDb(#[expect(dead_code, reason = "it ends with this value")] MariaDb),
+    Zookeeper(#[expect(dead_code, reason = "it ends with this value")] Zookeeper),
 }
 
 impl Engine {
-    pub(crate) const ALL: [Self; 2] = [Self::PostgreSql, Self::MariaDb];
+    pub(crate) const ALL: [Self; 3] = [Self::PostgreSql, Self::MariaDb, Self::Zookeeper];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PostgreSql => "PostgreSQL",
             Self::MariaDb => "MariaDB",
+            Self::Zookeeper => "ZooKeeper",
         }
     }
 
@@ -113,6 +117,12 @@ impl Engine {
                 let url = format!("mysql://root@127.0.0.1:{}/test", server.port());
                 let connections = on_mariadb(&server, TASKS).await?;
                 (Process::MariaDb(server), url, connections)
+            }
+            Self::Zookeeper => {
+                let server = Zookeeper::spawn_on_disk().await;
+                let url = server.url();
+                let connections = on_zookeeper(&server, TASKS).await?;
+                (Process::Zookeeper(server), url, connections)
             }
         };
         let options = ServerOptions::new(url.parse()?, ClientId(0), KeyPrefix::default());

@@ -23,18 +23,21 @@ pub(crate) struct Row {
 /// Measures every contender in every situation in every round.
 pub(crate) async fn run(server: &Server, plan: &Plan) -> Result<Vec<Row>, Failure> {
     let of = |situation| {
-        Kind::ALL.map(|contender| Row {
-            engine: server.engine,
-            situation,
-            contender,
-            pairs_per_s: Vec::new(),
-        })
+        Kind::of(server.engine)
+            .into_iter()
+            .map(move |contender| Row {
+                engine: server.engine,
+                situation,
+                contender,
+                pairs_per_s: Vec::new(),
+            })
     };
+    let contenders = Kind::of(server.engine).len();
     let mut rows: Vec<Row> = Situation::ALL.into_iter().flat_map(of).collect();
     for round in 0..plan.rounds {
         let name = server.engine.name();
         eprintln!("{name}: round {} of {}", round + 1, plan.rounds);
-        for group in rows.chunks_mut(Kind::ALL.len()) {
+        for group in rows.chunks_mut(contenders) {
             for index in order(round, group.len()) {
                 slice(server, plan.timing, &mut group[index]).await?;
             }

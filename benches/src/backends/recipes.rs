@@ -7,8 +7,12 @@ use ringfence_benches::Failure;
 use ringfence_test_support::database::{
     mariadb::{self, MariaDb},
     postgresql::{self, PostgreSql},
+    zookeeper::Zookeeper,
 };
 use tokio::{sync::Mutex, time::sleep};
+use zookeeper_client::{Acls, CreateMode, LockPrefix};
+
+use crate::contenders::Engine;
 
 /// How long a task waits before it asks for a row again that another one has.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -18,9 +22,21 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub(crate) enum Recipe {
     /// A row with an owner, and an end by the server's clock.
     RowLease,
-    /// `pg_advisory_lock`, `GET_LOCK`.
+    /// `pg_advisory_lock`, `GET_LOCK`; on ZooKeeper ephemeral znodes with numbers, each of which waits for the one before.
     ByName,
     ForUpdate,
+}
+
+impl Recipe {
+    /// Those that `engine` has.
+    pub(crate) fn of(engine: Engine) -> &'static [Self] {
+        match engine {
+            Engine::PostgreSql | Engine::MariaDb => {
+                &[Self::RowLease, Self::ByName, Self::ForUpdate]
+            }
+            Engine::Zookeeper => &[Self::ByName],
+        }
+    }
 }
 
 /// A connection of one task.
@@ -28,6 +44,7 @@ pub(crate) enum Recipe {
 pub(crate) enum Connection {
     PostgreSql(Arc<OnPostgreSql>),
     MariaDb(Arc<Mutex<mysql_async::Conn>>),
+    Zookeeper(zookeeper_client::Client),
 }
 
 pub(crate) struct OnPostgreSql {
@@ -103,6 +120,36 @@ pub(crate) async fn on_mariadb(server: &MariaDb, count: i32) -> Result<Vec<Conne
     Ok(connections)
 }
 
+pub(crate) async fn on_zookeeper(
+    server: &Zookeeper,
+    count: i32,
+) -> Result<Vec<Connection>, Failure> {
+    let hosts = server.hosts();
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let client = zookeeper_client::Client::connect(&hosts).await?;
+        connections.push(Connection::Zookeeper(client));
+    }
+    if let Some(Connection::Zookeeper(client)) = connections.first() {
+        let kept = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        for name in 0..count {
+            client.mkdir(&format!("/recipe/{name}"), &kept).await?;
+        }
+    }
+    Ok(connections)
+}
+
+/// As Curator does it: an ephemeral znode with a number, and a watch on the one before.
+async fn pair_on_zookeeper(client: &zookeeper_client::Client, name: i32) -> Result<(), Failure> {
+    let dir = format!("/recipe/{name}");
+    let lock = LockPrefix::new_curator(&dir, "lock-")?;
+    let lock = client.lock(lock, b"", Acls::anyone_all()).await?;
+    client.delete(lock.lock_path(), None).await?;
+    // It would delete the znode once more.
+    std::mem::forget(lock);
+    Ok(())
+}
+
 impl Connection {
     /// Takes the lock `name`, and gives it back.
     pub(crate) async fn pair(&self, recipe: Recipe, name: i32, owner: i32) -> Result<(), Failure> {
@@ -111,6 +158,7 @@ impl Connection {
             Self::MariaDb(connection) => {
                 pair_on_mariadb(&mut *connection.lock().await, recipe, name, owner).await
             }
+            Self::Zookeeper(client) => pair_on_zookeeper(client, name).await,
         }
     }
 }
