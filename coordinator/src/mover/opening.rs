@@ -1,7 +1,7 @@
 //! Opens slots at the shards that have them now: the slots of shards that were declared dead, by force; and slots of
 //! new ranks. If a dead shard is reachable after all, it is notified.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, mem, time::Duration};
 
 use futures_util::future::join_all;
 use ringfence_ring::ShardId;
@@ -10,6 +10,7 @@ use tokio::{task::JoinSet, time::timeout};
 use super::{Context, run::Run, shards::Trouble};
 use crate::{
     ids::{Epoch, MapVersion},
+    limits::STEP_SLOTS,
     shard::ShardError,
     topology::{FailedShard, Opening, ShardEntry, Topology, TopologyError},
 };
@@ -89,13 +90,21 @@ impl Run<'_> {
         heir: &'a ShardId,
     ) -> Result<(&'a ShardId, Vec<Epoch>), Trouble> {
         let mut epochs = Vec::new();
-        for step in record.first_opens(heir) {
-            self.shards.step(record, heir, &step).await?;
+        for mut step in record.first_opens(heir) {
+            for slots in mem::take(&mut step.slots).chunks(STEP_SLOTS) {
+                step.slots = slots.to_vec();
+                self.shards.step(record, heir, &step).await?;
+                self.shards.pause().await;
+            }
             epochs.push(step.epoch);
         }
-        for force in record.force_opens(heir) {
-            // The shard refuses slots that belong to others by a later record.
-            self.shards.force_open(record, heir, &force).await?;
+        for mut force in record.force_opens(heir) {
+            for slots in mem::take(&mut force.slots).chunks(STEP_SLOTS) {
+                force.slots = slots.to_vec();
+                // The shard refuses slots that belong to others by a later record.
+                self.shards.force_open(record, heir, &force).await?;
+                self.shards.pause().await;
+            }
             epochs.push(force.epoch);
         }
         Ok((heir, epochs))
@@ -110,10 +119,10 @@ impl Run<'_> {
                 (self.around.clone(), self.record.clone(), failed.clone());
             notices.spawn(async move {
                 let shard = &failed.shard.0;
-                match timeout(NOTICE_WITHIN, notify(&around, &record, &failed)).await {
-                    Ok(Ok(true)) => tracing::info!(%shard, "told that it was declared dead"),
-                    Ok(Ok(false)) | Err(_) => {}
-                    Ok(Err(error)) => tracing::debug!(%shard, %error, "gone for good"),
+                match notify(&around, &record, &failed).await {
+                    Ok(true) => tracing::info!(%shard, "told that it was declared dead"),
+                    Ok(false) => {}
+                    Err(error) => tracing::debug!(%shard, %error, "gone for good"),
                 }
             });
         }
@@ -148,10 +157,22 @@ async fn notify(
         changed: MapVersion::UNKNOWN,
     };
     let shard = around.dial.dial(&failed.shard.0, &entry)?;
-    let mut link = shard.connect_migration(None).await?;
+    let mut link = soon(shard.connect_migration(None)).await?;
     if !failed.lives.contains(link.life()) {
         return Ok(false);
     }
-    link.step(&record.tell_failed(failed)).await?;
+    let mut step = record.tell_failed(failed);
+    for slots in mem::take(&mut step.slots).chunks(STEP_SLOTS) {
+        step.slots = slots.to_vec();
+        soon(link.step(&step)).await?;
+    }
     Ok(true)
+}
+
+async fn soon<T>(asked: impl Future<Output = Result<T, ShardError>>) -> Result<T, ShardError> {
+    let answer = timeout(NOTICE_WITHIN, asked).await;
+    answer.unwrap_or_else(|_| {
+        let reason = format!("none within {NOTICE_WITHIN:?}");
+        Err(ShardError::NoReply { reason })
+    })
 }
