@@ -260,6 +260,8 @@ pub enum Fault {
     Retarget,
     /// The wall clock of the servers steps back, or forward by as little as a lease allows for.
     StepClock,
+    /// SIGKILL of a server for good, and its shard is removed by force.
+    RemoveShard,
     /// FUNCTION FLUSH.
     FunctionFlush,
     /// SIGKILL of a mover.
@@ -287,6 +289,7 @@ impl Fault {
                 | Self::ThereAndBack
                 | Self::FlushAll
                 | Self::Retarget
+                | Self::RemoveShard
         )
     }
 

@@ -30,7 +30,11 @@ pub(super) async fn choose(
     let mut change = Change::default();
     let pick = |of: Vec<ShardId>| of[dice as usize / 7 % of.len()].clone();
     let members = record.shards.keys().map(|name| name.0.clone());
-    let is_free = |(place, _): &(usize, &String)| record.shard(&shard_id(*place)).is_none();
+    let is_free = |(place, _): &(usize, &String)| {
+        let id = shard_id(*place);
+        let is_failed = record.failed.iter().any(|failed| failed.shard.0 == id);
+        record.shard(&id).is_none() && !is_failed
+    };
     if dice.is_multiple_of(RESIZES_TO_A_WEIGHT) {
         let id = pick(members.collect());
         let quota = record.table.quota(&id);

@@ -6,19 +6,19 @@ mod halt;
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{ArgAction, Args};
-use ringfence_client::{BootClock, Clock as _, ResizeError, TopologyError};
+use ringfence_client::{BootClock, Clock as _, ResizeError, ShardId, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
-    mover::{Mover, Observer, Pace, Parts},
+    mover::{Mover, Observer, Pace, Parts, Progress},
     name::KeyPrefix,
     random::Random,
     shard::ServerOptions,
     topology::{
-        Swap, Topology, TopologyStore as _,
+        DecommissionError, Swap, Topology, TopologyStore as _,
         redis::{Founding, RedisTopology, connect},
     },
 };
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
 use self::choose::choose;
 pub use self::halt::Halt;
@@ -58,6 +58,9 @@ pub struct MoverArgs {
     /// A slot that the begun resize moves to another shard, instead of a chosen resize.
     #[arg(long, requires = "begin")]
     pub slot: Option<u32>,
+    /// A shard that failed for good: it is removed by force first, if it is a member yet.
+    #[arg(long)]
+    pub failed: Option<ShardId>,
     /// Turns the resize under way back first.
     #[arg(long, action = ArgAction::Set, default_value_t = false)]
     pub turn_back: bool,
@@ -76,6 +79,10 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
     let store = join(&args.urls, &args.prefix)
         .await
         .map_err(io::Error::other)?;
+    if let Some(id) = &args.failed {
+        let removed = remove_by_force(&store, id).await;
+        removed.map_err(io::Error::other)?;
+    }
     let resize = Deed::invoke(recorder.next_op(), Kind::Resize);
     let record = persistently(async || prepare(&store, &args, &recorder).await).await;
     let record = match record {
@@ -92,10 +99,10 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
         slots_in_flight: SLOTS_IN_FLIGHT,
         pause: PAUSE,
     };
-    let resized = mover(store, pace, observer)
-        .run()
-        .await
-        .map_err(io::Error::other)?;
+    let mover = mover(store, pace, observer);
+    let told = tokio::spawn(tell(mover.progress()));
+    let resized = mover.run().await.map_err(io::Error::other)?;
+    told.abort();
     recorder.record(Deed {
         phase: Phase::Ok,
         resized: Some(Resized {
@@ -106,6 +113,18 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
         ..resize
     });
     Ok(())
+}
+
+/// Writes to the log what moves wait for.
+async fn tell(mut progress: watch::Receiver<Progress>) {
+    let mut before = None;
+    while progress.changed().await.is_ok() {
+        let waiting_for = progress.borrow_and_update().waiting_for.clone();
+        if let Some(waiting_for) = waiting_for.as_ref().filter(|_| waiting_for != before) {
+            eprintln!("waiting for {waiting_for}");
+        }
+        before = waiting_for;
+    }
 }
 
 /// A mover of slots between the servers of `store`.
@@ -188,6 +207,35 @@ async fn store(
 fn options(url: &str, prefix: &KeyPrefix, engine: ClientId) -> ServerOptions {
     let address = url.parse().expect("the nemesis gives what it made itself");
     ServerOptions::new(address, engine, prefix.clone())
+}
+
+/// Declares the shard dead, unless that was done.
+async fn remove_by_force(store: &RedisTopology, id: &ShardId) -> Result<(), DecommissionError> {
+    loop {
+        match declare_dead(store, id).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(DecommissionError::Topology(error)) if error.is_retryable() => {
+                eprintln!("not removed yet: {error}");
+                sleep(AGAIN).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether the record says so now.
+async fn declare_dead(store: &RedisTopology, id: &ShardId) -> Result<bool, DecommissionError> {
+    // A recovery of the record that another process began waits for the shard, unless somebody attests that it is dead.
+    let record = store.recover(&[id.to_string()]).await?;
+    if record.shard(id).is_none() {
+        return Ok(true);
+    }
+    let next = record.decommission(id, BootClock.unix())?;
+    Ok(matches!(
+        store.swap(record.version(), &next).await?,
+        Swap::Done
+    ))
 }
 
 async fn persistently<T>(

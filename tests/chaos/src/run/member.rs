@@ -112,8 +112,14 @@ impl Member {
             | Fault::StopMover
             | Fault::TwoMovers
             | Fault::TurnBack
+            | Fault::RemoveShard
             | Fault::Heal => {}
         }
+    }
+
+    /// Kills both servers for good.
+    pub(super) fn fail(&mut self) {
+        self.pair.fail();
     }
 
     fn step_clock(&mut self, dice: u64) {

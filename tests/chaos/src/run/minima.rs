@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::{plan, shard::Kind};
 use crate::{checker::Minima, history::Fault};
 
+/// A run of this length has a shard removed.
+const LONG_ENOUGH: Duration = Duration::from_secs(20);
+
 fn per_minute(length: Duration) -> impl Fn(usize) -> usize {
     move |count| count * length.as_secs() as usize / 60
 }
@@ -19,7 +22,12 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
     let of_redis = kinds.iter().filter(|kind| **kind == Kind::Redis).count();
     let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
     // A mover that is stopped first may be at its resize for most of a short run.
-    let to_movers = [(Fault::KillMover, per_minute(1) / 3)];
+    // The first thing that is done to the ring.
+    let removed = usize::from(length >= LONG_ENOUGH);
+    let to_ring = [
+        (Fault::KillMover, per_minute(1) / 3),
+        (Fault::RemoveShard, removed),
+    ];
     Minima {
         grants: per_minute(60),
         grants_in_faults: per_minute(30),
@@ -53,7 +61,7 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
         slots_moved: per_minute(1_000),
         // Movers that die do not say how many they saw leave.
         locks_carried: per_minute(1) / 3,
-        faults: to_shards.chain(to_clients).chain(to_movers).collect(),
+        faults: to_shards.chain(to_clients).chain(to_ring).collect(),
         ..Minima::default()
     }
 }

@@ -54,8 +54,11 @@ use crate::{
     sets, shares,
 };
 
-/// Of four servers one is no shard at first.
-const SHARDS: usize = 3;
+/// Of five servers one is no shard at first.
+const SHARDS: usize = 4;
+const SERVERS: usize = 5;
+/// No server of the service fails.
+const SHARDS_OF_SERVICE: usize = 3;
 /// Things are done to one client of each group at a time.
 const GROUPS: usize = 3;
 const CLIENTS_PER_GROUP: usize = 3;
@@ -159,12 +162,12 @@ fn removal(seed: u64) -> Removal {
 }
 
 /// The kinds of the servers. The first one's keeps the record; the last one joins.
-fn kinds(mixed: bool, seed: u64) -> [Kind; 4] {
-    if !mixed {
-        return [Kind::Redis; 4];
+fn kinds(mixed: bool, seed: u64) -> [Kind; SERVERS] {
+    let mut kinds = [Kind::Redis; SERVERS];
+    if mixed {
+        kinds[1..4].copy_from_slice(&[Kind::PostgreSql, Kind::MariaDb, Kind::Etcd]);
+        kinds.rotate_left(seed as usize % SERVERS);
     }
-    let mut kinds = [Kind::Redis, Kind::PostgreSql, Kind::MariaDb, Kind::Etcd];
-    kinds.rotate_left(seed as usize % 4);
     kinds
 }
 
@@ -172,7 +175,7 @@ fn kinds(mixed: bool, seed: u64) -> [Kind; 4] {
 async fn happen(
     seed: u64,
     args: &RunArgs,
-    (removal, kinds): (Removal, [Kind; 4]),
+    (removal, kinds): (Removal, [Kind; SERVERS]),
     dir: &Path,
 ) -> io::Result<()> {
     let (length, service) = (args.length, args.service);
@@ -180,13 +183,17 @@ async fn happen(
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
     let mut servers = Vec::new();
-    for (number, kind) in (0..).zip(kinds) {
+    let (shards, count) = match service {
+        true => (SHARDS_OF_SERVICE, SHARDS_OF_SERVICE),
+        false => (SHARDS, SERVERS),
+    };
+    for (number, kind) in (0..).zip(kinds).take(count) {
         servers.push(Shard::start(kind, seed ^ number).await);
     }
     let urls: Vec<String> = servers.iter().map(Shard::url).collect();
-    let keys = found(&urls[..SHARDS], removal, service).await?;
+    let keys = found(&urls[..shards], removal, service).await?;
     let mut coordinators = match service {
-        true => Some(Coordinators::start(dir.to_owned(), urls[..SHARDS].to_vec(), seed).await?),
+        true => Some(Coordinators::start(dir.to_owned(), urls[..shards].to_vec(), seed).await?),
         false => None,
     };
     let of_service = coordinators.as_ref().map(Coordinators::urls);
@@ -219,6 +226,7 @@ async fn happen(
         until,
         onlooker: onlooker(&urls).await?,
         members: &members,
+        gone: Vec::new(),
     };
     let nemesis = Nemesis {
         recorder: &recorder,
@@ -272,6 +280,7 @@ fn mover_args(dir: &Path, run: &str, seed: u64, urls: &[String]) -> MoverArgs {
         prefix: KeyPrefix::default(),
         begin: None,
         slot: None,
+        failed: None,
         turn_back: false,
         halt: None,
     }

@@ -1,18 +1,18 @@
 //! The mover processes: one after another, two at once, killed, stopped and woken late; the resizes
 //! they are at turned back, and the shards between which slots move restarted.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use nix::sys::signal::Signal;
 use ringfence_client::{Client, ShardId};
-use ringfence_coordinator::mover;
+use ringfence_coordinator::{mover, topology::Topology};
 use tokio::{
-    sync::Mutex,
-    time::{Instant, timeout},
+    sync::{Mutex, MutexGuard},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
-    plan::{Side, Step, Trial, Upset},
+    plan::{HOME, Side, Step, Trial, Upset},
     process::{Fate, Process},
     shard::Shard,
 };
@@ -37,6 +37,8 @@ pub(super) struct Movers<'a> {
     /// Sees which slots move.
     pub(super) onlooker: Client,
     pub(super) members: &'a [(String, Mutex<Shard>)],
+    /// Those of them that failed for good: nothing more is done to them.
+    pub(super) gone: Vec<MutexGuard<'a, Shard>>,
 }
 
 /// What a mover is started for.
@@ -75,6 +77,7 @@ impl Movers<'_> {
             Trial::Stop(phase) => self.stopped(begin, phase).await,
             Trial::TwoAtOnce => self.two_at_once(begin).await,
             Trial::TurnBack(phase) => self.turned_back(begin, phase).await,
+            Trial::RemoveByForce => self.removed(upset).await,
             Trial::Restart(side, phase) => self.restarted(begin, side, phase, upset).await,
         }
     }
@@ -147,6 +150,34 @@ impl Movers<'_> {
         mover.kill().await
     }
 
+    /// A shard fails for good, and is removed by force. No resize was begun yet, so there are enough for every replica.
+    async fn removed(&mut self, upset: &Upset) -> io::Result<()> {
+        let (members, topology) = (self.members, self.onlooker.topology());
+        // Nothing happens to the record until it says that the shard is dead: while a member does not answer, no record is
+        // recovered. One that is in use has been recovered.
+        let home = members[HOME].1.lock().await;
+        self.run_out(Task::default()).await?;
+        let others = members.iter().enumerate().filter(|(place, (name, _))| {
+            *place != HOME && topology.shards.keys().any(|id| id.0.as_str() == name)
+        });
+        let others: Vec<_> = others.map(|(_, other)| other).collect();
+        let (name, member) = others[upset.dice as usize / 13 % others.len()];
+        let mut member = member.lock().await;
+        let deed = Deed {
+            shard: Some(name.clone()),
+            ..self.deed(Fault::RemoveShard, None, None)
+        };
+        self.recorder.record(deed.clone());
+        member.fail();
+        self.gone.push(member);
+        sleep(upset.lasts * 4).await;
+        self.like.failed = Some(name.parse().expect("it is the name of a shard"));
+        self.run_out(Task::default()).await?;
+        drop(home);
+        self.over(deed);
+        Ok(())
+    }
+
     /// A shard that slots leave, or come to, is restarted while their mover is stopped in `phase`.
     async fn restarted(
         &mut self,
@@ -169,7 +200,9 @@ impl Movers<'_> {
     async fn restart(&self, shard: &ShardId, side: Side, upset: &Upset) {
         let found = self.members.iter().find(|(name, _)| name == shard.as_str());
         let (name, member) = found.expect("only members of ours are shards");
-        let mut member = member.lock().await;
+        let Ok(mut member) = timeout_at(self.until, member.lock()).await else {
+            return;
+        };
         let step = Step {
             after: Duration::ZERO,
             fault: member
@@ -190,21 +223,27 @@ impl Movers<'_> {
 
     /// A shard on that `side` of slots that move.
     async fn migrating(&self, side: Side, dice: u64) -> Option<ShardId> {
-        let on_their_way = async {
+        let topology = self.when(|topology| !topology.migrations.is_empty());
+        let migrations = &topology.await?.migrations;
+        let migration = &migrations[dice as usize / 5 % migrations.len()];
+        Some(match side {
+            Side::Sealed => migration.from.0.clone(),
+            Side::Importing => migration.to.0.clone(),
+        })
+    }
+
+    /// The topology, as soon as it is as it should be.
+    async fn when(&self, is_so: impl Fn(&Topology) -> bool) -> Option<Arc<Topology>> {
+        let heard = async {
             loop {
                 let topology = self.onlooker.topology();
-                let migrations = &topology.migrations;
-                if !migrations.is_empty() {
-                    let migration = &migrations[dice as usize / 5 % migrations.len()];
-                    return match side {
-                        Side::Sealed => migration.from.0.clone(),
-                        Side::Importing => migration.to.0.clone(),
-                    };
+                if is_so(&topology) {
+                    return topology;
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(HEARD_WITHIN, on_their_way).await.ok()
+        timeout(HEARD_WITHIN, heard).await.ok()
     }
 
     /// Starts a mover and lets it run to its end.
@@ -225,6 +264,9 @@ impl Movers<'_> {
             ("--seed", like.seed.to_string()),
         ];
         args.extend(like.urls.iter().map(|url| ("--redis", url.clone())));
+        let known = self.onlooker.topology();
+        let to_remove = like.failed.iter().filter(|id| known.shard(id).is_some());
+        args.extend(to_remove.map(|id| ("--failed", id.to_string())));
         args.extend(task.begin.map(|dice| ("--begin", dice.to_string())));
         args.extend(task.halt.map(|halt| ("--halt", halt.to_arg())));
         let flag = task.turn_back.then(|| ("--turn-back", "true".into()));

@@ -99,8 +99,10 @@ impl Nemesis<'_> {
             if !self.pause(step.after).await {
                 break;
             }
-            // One thing at a time: a shard amid a resize may be met as well.
-            let mut member = member.lock().await;
+            // One thing at a time: a shard amid a resize may be met as well, and one that failed for good stays locked.
+            let Ok(mut member) = timeout_at(self.until, member.lock()).await else {
+                break;
+            };
             let deed = Deed {
                 fault: Some(step.fault),
                 shard: Some(name.to_owned()),

@@ -57,6 +57,8 @@ pub(super) enum Trial {
     TwoAtOnce,
     /// It is turned back in that phase.
     TurnBack(Phase),
+    /// There is none: a shard fails for good, and is removed by force.
+    RemoveByForce,
     /// It is held up in that phase while a shard is restarted.
     Restart(Side, Phase),
 }
@@ -198,7 +200,14 @@ const OF_LOCKS: [Phase; 10] = [
 /// More than there is time for: how long a resize takes is not planned.
 fn ring(random: &mut StdRng, length: Duration, lease: Duration) -> Vec<Upset> {
     let mut phases = OF_LOCKS;
-    let mut upsets = Vec::new();
+    let upset = |random: &mut StdRng, trial| Upset {
+        after: random.random_range(Duration::ZERO..lease / 4),
+        trial,
+        lasts: random.random_range(lease / 20..lease / 4),
+        dice: random.random(),
+    };
+    // First, and once: so that the shortest run has it, and all that follows is met by a ring that lacks a shard.
+    let mut upsets = vec![upset(random, Trial::RemoveByForce)];
     while upsets.len() < length.as_secs() as usize {
         phases.shuffle(random);
         // In which something is sealed, and taken in.
@@ -221,12 +230,7 @@ fn ring(random: &mut StdRng, length: Duration, lease: Duration) -> Vec<Upset> {
             Trial::Restart(Side::Importing, amid()),
         ];
         trials.shuffle(random);
-        upsets.extend(trials.map(|trial| Upset {
-            after: random.random_range(Duration::ZERO..lease / 4),
-            trial,
-            lasts: random.random_range(lease / 20..lease / 4),
-            dice: random.random(),
-        }));
+        upsets.extend(trials.map(|trial| upset(random, trial)));
     }
     upsets
 }
@@ -306,7 +310,7 @@ mod tests {
             let met: HashSet<Fault> = shards.iter().flatten().map(|step| step.fault).collect();
             assert_eq!(met.len(), TO_SHARDS.len(), "seed {seed}");
             assert!(clients.iter().all(|steps| steps.len() > 10), "seed {seed}");
-            let died = ring.iter().take(8).filter_map(|upset| match upset.trial {
+            let died = ring.iter().take(9).filter_map(|upset| match upset.trial {
                 Trial::Kill(phases) => Some(phases),
                 _ => None,
             });

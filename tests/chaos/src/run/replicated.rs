@@ -50,6 +50,12 @@ impl Replicated {
         &mut self.nodes[self.active]
     }
 
+    /// Kills both servers for good.
+    pub(crate) fn fail(&mut self) {
+        self.proxy.refuse(true);
+        self.nodes.iter_mut().for_each(RedisServer::kill);
+    }
+
     /// Detaches the replica, once it has everything: it gets no later change.
     pub(crate) async fn leave_replica_behind(&self) {
         self.in_step().await;

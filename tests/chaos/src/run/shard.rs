@@ -106,6 +106,17 @@ impl Shard {
         }
     }
 
+    /// Kills its server for good.
+    pub(super) fn fail(&mut self) {
+        match self {
+            Self::Redis(member) => member.fail(),
+            Self::Database(Database { server, proxy }) => {
+                proxy.refuse(true);
+                server.kill();
+            }
+        }
+    }
+
     /// Does what `step` says, and undoes it.
     pub(super) async fn suffer(&mut self, step: &Step) {
         let Database { server, proxy } = match self {
