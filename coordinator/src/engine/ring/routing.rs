@@ -321,7 +321,9 @@ impl View {
     fn count_moves_since(&self, before: &Topology) {
         let (before, now) = (&before.table, &self.topology.table);
         let mut taken_over = vec![0; self.renewers.len()];
-        for slot in now.all_slots() {
+        // Slots of ranks that were declared since come from no shard.
+        let slots_of_both = before.all_slots().len().min(now.all_slots().len());
+        for slot in now.all_slots().take(slots_of_both) {
             if before.owner(slot) != now.owner(slot) {
                 taken_over[now.owner_index(slot)] += 1;
             }
