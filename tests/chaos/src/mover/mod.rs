@@ -100,9 +100,10 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
         pause: PAUSE,
     };
     let mover = mover(store, pace, observer);
-    let told = tokio::spawn(tell(mover.progress()));
-    let resized = mover.run().await.map_err(io::Error::other)?;
-    told.abort();
+    let resized = tokio::select! {
+        resized = mover.run() => resized.map_err(io::Error::other)?,
+        () = tell(mover.progress()) => unreachable!("it tells until it is dropped"),
+    };
     recorder.record(Deed {
         phase: Phase::Ok,
         resized: Some(Resized {

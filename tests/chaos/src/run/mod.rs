@@ -182,14 +182,7 @@ async fn happen(
     let (lease, section) = lengths(service);
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
-    let mut servers = Vec::new();
-    let (shards, count) = match service {
-        true => (SHARDS_OF_SERVICE, SHARDS_OF_SERVICE),
-        false => (SHARDS, SERVERS),
-    };
-    for (number, kind) in (0..).zip(kinds).take(count) {
-        servers.push(Shard::start(kind, seed ^ number).await);
-    }
+    let (servers, shards) = start_servers(kinds, service, seed).await;
     let urls: Vec<String> = servers.iter().map(Shard::url).collect();
     let keys = found(&urls[..shards], removal, service).await?;
     let mut coordinators = match service {
@@ -252,6 +245,19 @@ async fn happen(
         coordinators.end().await?;
     }
     finished
+}
+
+/// The servers, and how many of them are shards at first.
+async fn start_servers(kinds: [Kind; SERVERS], service: bool, seed: u64) -> (Vec<Shard>, usize) {
+    let (shards, count) = match service {
+        true => (SHARDS_OF_SERVICE, SHARDS_OF_SERVICE),
+        false => (SHARDS, SERVERS),
+    };
+    let mut servers = Vec::new();
+    for (number, kind) in (0..).zip(kinds).take(count) {
+        servers.push(Shard::start(kind, seed ^ number).await);
+    }
+    (servers, shards)
 }
 
 /// The lease, and the longest critical section.
