@@ -2,13 +2,17 @@
 
 use ringfence_coordinator::{
     ids::ClientId,
+    name::KeyPrefix,
     shard::{
-        Shard, ShardError,
+        ServerOptions, Shard, ShardError,
         redis::{Address, RedisOptions, RedisShard},
     },
     spawn::RedisServer,
 };
-use ringfence_test_support::{Secured, Sentinel};
+use ringfence_test_support::{
+    Secured, Sentinel,
+    database::{mariadb::MariaDb, postgresql::PostgreSql},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -71,6 +75,63 @@ async fn only_a_client_that_shows_and_sees_the_right_certificate_connects() {
     let plain = format!("redis://127.0.0.1:{port}");
     let reason = unusable(&plain).await;
     assert_eq!(reason, "the server speaks TLS: write rediss://");
+}
+
+/// Makes the tables on the server at `url`.
+async fn prepare(url: &str) -> Result<(), ShardError> {
+    let address = url.parse().unwrap();
+    let options = ServerOptions::new(address, ClientId(7), KeyPrefix::default());
+    options.prepare().await
+}
+
+/// By TLS with both certificates, and by nothing else. `names` are of the parameters: whether TLS is used, the
+/// authorities, the certificate and its key. `plain` is the address of a server without TLS.
+async fn only_by_tls(secured: &Secured, url: &str, plain: &str, mode: &str, names: [&str; 3]) {
+    let stranger = Secured::default();
+    let known = |files: &Secured, url: &str, count: usize| {
+        let files = ["ca.pem", "client.pem", "client.key"].map(|name| files.path(name));
+        let files = names.iter().zip(files).take(count);
+        let files: String = files
+            .map(|(name, path)| format!("&{name}={path}"))
+            .collect();
+        format!("{url}?{mode}{files}")
+    };
+    prepare(&known(secured, url, 3)).await.unwrap();
+    let other_name = url.replace("127.0.0.1", "localhost");
+    for (refused, why) in [
+        (known(&stranger, url, 3), "certificate"),
+        (known(secured, &other_name, 3), "certificate"),
+        (known(secured, url, 1), ""),
+        (url.to_owned(), ""),
+        (known(secured, plain, 3), ""),
+    ] {
+        match prepare(&refused).await {
+            Err(ShardError::Unusable { reason }) => assert!(reason.contains(why), "{reason}"),
+            other => panic!("{refused}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn postgresql_is_reached_by_tls_and_by_nothing_else() {
+    let secured = Secured::default();
+    let server = PostgreSql::spawn_secured(&secured).await;
+    let plain = PostgreSql::spawn_with(&[("fsync", "off")]).await;
+    let [url, plain] = [server.port(), plain.port()]
+        .map(|port| format!("postgres://postgres@127.0.0.1:{port}/postgres"));
+    let names = ["sslrootcert", "sslcert", "sslkey"];
+    only_by_tls(&secured, &url, &plain, "sslmode=verify-full", names).await;
+}
+
+#[tokio::test]
+async fn mariadb_is_reached_by_tls_and_by_nothing_else() {
+    let secured = Secured::default();
+    let server = MariaDb::spawn_secured(&secured).await;
+    let plain = MariaDb::spawn().await;
+    let [url, plain] =
+        [server.port(), plain.port()].map(|port| format!("mysql://app@127.0.0.1:{port}/test"));
+    let names = ["ssl-ca", "ssl-cert", "ssl-key"];
+    only_by_tls(&secured, &url, &plain, "ssl-mode=VERIFY_IDENTITY", names).await;
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod op;
 pub(crate) mod rules;
 mod server;
 mod slots;
+mod tls;
 
 pub mod docs;
 pub mod memory;

@@ -6,6 +6,7 @@ mod held_up;
 mod mutants;
 mod races;
 mod suite;
+mod undone;
 mod witnessed;
 mod znodes;
 mod zookeeper;

@@ -2,11 +2,23 @@
 
 use std::{fmt, str::FromStr};
 
-use mysql_async::{Opts, OptsBuilder};
+use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
 
-use crate::shard::server::{Kind, is_plain};
+use crate::shard::{
+    server::{Kind, is_plain},
+    tls::{Tls, read, take},
+};
+
+/// The query parameters of TLS: whether it is used, and those that name files.
+const SSL: [&str; 4] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
 
 /// The address of a server: `mysql://user:password@host:port/database`, or `mariadb://`. Shown without user and password.
+///
+/// `?ssl-mode=VERIFY_IDENTITY` is for TLS: the server's certificate must be for the host that the address names. It is
+/// checked against Mozilla's authorities, or against those in a file: `&ssl-ca=/path/ca.pem`. For servers that require a
+/// client certificate, `&ssl-cert=/path/client.pem&ssl-key=/path/client.key` names it and its key. All files are PEM. They
+/// are read when the address is parsed. If an application has several providers of cryptography for rustls, it must
+/// install a default one.
 #[derive(Clone)]
 pub struct MysqlAddress {
     pub(super) opts: Opts,
@@ -16,16 +28,16 @@ pub struct MysqlAddress {
 /// The address is not one of MariaDB. It is not repeated: it may have a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an address of MariaDB (mysql://user:password@host:port/database): {0}")]
-pub struct MysqlAddressError(&'static str);
+pub struct MysqlAddressError(String);
 
 impl MysqlAddress {
-    /// The server at `shown`, with the credentials of this one: servers of one topology share them.
+    /// The server at `shown`, with the credentials and certificates of this one: servers of one topology share them.
     ///
     /// # Errors
     ///
     /// [`MysqlAddressError`].
     pub(crate) fn sibling(&self, shown: &str) -> Result<Self, MysqlAddressError> {
-        let Self { opts, shown } = shown.parse()?;
+        let Self { opts, shown } = Self::parse(shown, self.opts.ssl_opts())?;
         let login = OptsBuilder::from_opts(opts)
             .user(self.opts.user())
             .pass(self.opts.pass());
@@ -33,39 +45,88 @@ impl MysqlAddress {
         Ok(Self { opts, shown })
     }
 
-    /// Without user and password.
+    /// Without user, password and files.
     pub fn as_str(&self) -> &str {
         &self.shown
     }
-}
 
-impl FromStr for MysqlAddress {
-    type Err = MysqlAddressError;
-
-    fn from_str(url: &str) -> Result<Self, Self::Err> {
+    /// A server with TLS is reached as `tls` says; if that is `None`, as the URL says.
+    fn parse(url: &str, tls: Option<&SslOpts>) -> Result<Self, MysqlAddressError> {
+        let refused = |reason: &str| MysqlAddressError(reason.to_owned());
         if Kind::of(url) != Kind::Mysql {
-            return Err(MysqlAddressError("it begins otherwise"));
+            return Err(refused("it begins otherwise"));
         }
-        let url = url.replacen("mariadb://", "mysql://", 1);
-        let opts = Opts::from_url(&url).map_err(|_| MysqlAddressError("it cannot be read"))?;
+        let (url, ssl) = take(&url.replacen("mariadb://", "mysql://", 1), SSL);
+        let opts = Opts::from_url(&url).map_err(|_| refused("it cannot be read"))?;
+        let tls = asked(ssl, tls).map_err(MysqlAddressError)?;
         let database = opts.db_name().filter(|name| !name.is_empty());
-        let database = database.ok_or(MysqlAddressError("it names no database"))?;
+        let database = database.ok_or(refused("it names no database"))?;
         let host = match opts.ip_or_hostname() {
             host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
             host => host.to_owned(),
         };
         let socket = opts.socket().unwrap_or_default();
         if !is_plain(database, "") || !is_plain(&host, ":[]") || !is_plain(socket, "/") {
-            return Err(MysqlAddressError(
+            return Err(refused(
                 "the host and the database are of letters, digits, '_', '-', '.' and '$'; other characters of a user or \
                  a password are percent-encoded",
             ));
         }
-        let shown = match opts.socket() {
-            Some(socket) => format!("mysql://{host}/{database}?socket={socket}"),
-            None => format!("mysql://{host}:{}/{database}", opts.tcp_port()),
+        let shown = match (opts.socket(), &tls) {
+            (Some(_), Some(_)) => return Err(refused("ssl-mode=VERIFY_IDENTITY is for a host")),
+            (Some(socket), None) => format!("mysql://{host}/{database}?socket={socket}"),
+            (None, None) => format!("mysql://{host}:{}/{database}", opts.tcp_port()),
+            (None, Some(_)) => {
+                let port = opts.tcp_port();
+                format!("mysql://{host}:{port}/{database}?ssl-mode=VERIFY_IDENTITY")
+            }
         };
+        let opts = OptsBuilder::from_opts(opts).ssl_opts(tls).into();
         Ok(Self { opts, shown })
+    }
+}
+
+/// The TLS that the values of [`SSL`] ask for, or `known` instead of it.
+fn asked(ssl: [Option<String>; 4], known: Option<&SslOpts>) -> Result<Option<SslOpts>, String> {
+    let [mode, paths @ ..] = ssl.each_ref().map(Option::as_deref);
+    match (mode, known) {
+        (Some("VERIFY_IDENTITY"), Some(known)) => Ok(Some(known.clone())),
+        (Some("VERIFY_IDENTITY"), None) => of_files(paths).map(Some),
+        (None | Some("DISABLED"), _) if paths == [None; 3] => Ok(None),
+        (None | Some("DISABLED"), _) => {
+            Err("ssl-ca, ssl-cert and ssl-key are for ssl-mode=VERIFY_IDENTITY".into())
+        }
+        _ => Err("ssl-mode is VERIFY_IDENTITY or DISABLED: certificates are checked always".into()),
+    }
+}
+
+fn of_files(paths: [Option<&str>; 3]) -> Result<SslOpts, String> {
+    let [_, names @ ..] = SSL;
+    let [ca, cert, key] = paths;
+    if paths != [None; 3] {
+        // Says what is wrong with them, and where.
+        Tls::of(names, paths)?;
+    }
+    let file = |place: usize, path: Option<&str>| {
+        let file = path.map(|path| read(names[place], path));
+        file.transpose()
+    };
+    let mut tls = SslOpts::default();
+    if let Some(ca) = file(0, ca)? {
+        tls = tls
+            .with_root_certs(vec![ca.into()])
+            .with_disable_built_in_roots(true);
+    }
+    let identity = file(1, cert)?.zip(file(2, key)?);
+    let identity = identity.map(|(cert, key)| ClientIdentity::new(cert.into(), key.into()));
+    Ok(tls.with_client_identity(identity))
+}
+
+impl FromStr for MysqlAddress {
+    type Err = MysqlAddressError;
+
+    fn from_str(url: &str) -> Result<Self, Self::Err> {
+        Self::parse(url, None)
     }
 }
 
@@ -99,5 +160,21 @@ mod tests {
         );
         let error = "mysql://coin:s3cret@db:port/x".parse::<MysqlAddress>();
         assert!(!error.expect_err("no port").to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn certificates_are_checked_or_not_asked_for() {
+        let plain: MysqlAddress = "mysql://db/locks?ssl-mode=DISABLED".parse().expect("one");
+        assert!(plain.opts.ssl_opts().is_none() && plain.as_str() == "mysql://db:3306/locks");
+        for (query, why) in [
+            ("ssl-mode=REQUIRED", "VERIFY_IDENTITY or DISABLED"),
+            ("ssl-ca=/ca.pem", "for ssl-mode=VERIFY_IDENTITY"),
+            ("ssl-mode=VERIFY_IDENTITY&ssl-ca=/none", "ssl-ca=/none: "),
+            ("ssl-mode=VERIFY_IDENTITY&ssl-key=/none", "ssl-key=/none: "),
+        ] {
+            let error = format!("mysql://db/locks?{query}").parse::<MysqlAddress>();
+            let error = error.expect_err(query).to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
         1146 | 1305 => ShardError::Unusable {
             reason: format!("{said}: `ringfence schema mysql` prints the tables"),
         },
-        // Wrong password, no such database, no right; names that are too long; what a procedure refuses.
-        1044 | 1045 | 1049 | 1142 | 1227 | 1370 | 1698 | 1059 | 1644 => {
+        // Wrong password, no such database, no right; names that are too long; what a procedure refuses; TLS is required.
+        1044 | 1045 | 1049 | 1142 | 1227 | 1370 | 1698 | 1059 | 1644 | 3159 => {
             ShardError::Unusable { reason: said }
         }
         // Read only.

@@ -2,7 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use mysql_async::{Conn, Error, OptsBuilder, Row, Value, from_row_opt, prelude::Queryable as _};
+use mysql_async::{
+    Conn, DriverError, Error, IoError, OptsBuilder, Row, Value, from_row_opt,
+    prelude::Queryable as _,
+};
 use tokio::time::timeout;
 
 use super::{
@@ -11,7 +14,7 @@ use super::{
 };
 use crate::{
     ids::Life,
-    shard::{ConnectionId, ShardError},
+    shard::{ConnectionId, ShardError, tls},
 };
 
 /// A connection. It never reconnects.
@@ -45,6 +48,10 @@ impl Wire {
                     ShardError::NoReply { reason } => ShardError::Unreachable { reason },
                     other => other,
                 });
+            }
+            Ok(Err(error)) if is_refused_by_tls(&error) => {
+                let reason = format!("{address}: {error}");
+                return Err(ShardError::Unusable { reason });
             }
             Ok(Err(error)) => return Err(unreachable(error.to_string())),
             Err(_) => {
@@ -151,5 +158,14 @@ impl Wire {
 impl fmt::Debug for Wire {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "a connection to {}", self.address)
+    }
+}
+
+/// Whether client and server do not agree on TLS: on a certificate, or on its use.
+fn is_refused_by_tls(error: &Error) -> bool {
+    match error {
+        Error::Io(IoError::Io(error)) => tls::is_refusal(error),
+        Error::Io(IoError::Tls(_)) | Error::Driver(DriverError::NoClientSslFlagFromServer) => true,
+        _ => false,
     }
 }

@@ -2,14 +2,30 @@
 
 use std::{fmt, str::FromStr};
 
-use tokio_postgres::{Config, config::Host};
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
 
-use crate::shard::server::{Kind, is_plain};
+use crate::shard::{
+    server::{Kind, is_plain},
+    tls::{Tls, take},
+};
+
+/// The query parameters of TLS: whether it is used, and those that name files.
+const SSL: [&str; 4] = ["sslmode", "sslrootcert", "sslcert", "sslkey"];
 
 /// The address of a server: `postgres://user:password@host:port/database`. Shown without user and password.
+///
+/// `?sslmode=verify-full` is for TLS: the server's certificate must be for the host that the address names. It is checked
+/// against the system's authorities, or against those in a file: `&sslrootcert=/path/ca.pem`. For servers that require a
+/// client certificate, `&sslcert=/path/client.pem&sslkey=/path/client.key` names it and its key. All files are PEM. They
+/// are read when the address is parsed.
 #[derive(Clone)]
 pub struct PostgresAddress {
     pub(super) config: Config,
+    /// `None`: without TLS.
+    pub(super) tls: Option<Tls>,
     shown: String,
 }
 
@@ -19,13 +35,13 @@ pub struct PostgresAddress {
 pub struct PostgresAddressError(String);
 
 impl PostgresAddress {
-    /// The server at `shown`, with the credentials of this one: servers of one topology share them.
+    /// The server at `shown`, with the credentials and certificates of this one: servers of one topology share them.
     ///
     /// # Errors
     ///
     /// [`PostgresAddressError`].
     pub(crate) fn sibling(&self, shown: &str) -> Result<Self, PostgresAddressError> {
-        let mut sibling: Self = shown.parse()?;
+        let mut sibling = Self::parse(shown, self.tls.as_ref())?;
         if let Some(user) = self.config.get_user() {
             sibling.config.user(user);
         }
@@ -35,21 +51,24 @@ impl PostgresAddress {
         Ok(sibling)
     }
 
-    /// Without user and password.
+    /// Without user, password and files.
     pub fn as_str(&self) -> &str {
         &self.shown
     }
-}
 
-impl FromStr for PostgresAddress {
-    type Err = PostgresAddressError;
-
-    fn from_str(url: &str) -> Result<Self, Self::Err> {
+    /// A server with TLS is reached as `tls` says; if that is `None`, as the URL says.
+    fn parse(url: &str, tls: Option<&Tls>) -> Result<Self, PostgresAddressError> {
         if Kind::of(url) != Kind::Postgres {
             return Err(PostgresAddressError("it begins otherwise".into()));
         }
+        let (url, ssl) = take(url, SSL);
         let config = url.parse::<Config>();
-        let config = config.map_err(|_| PostgresAddressError("it cannot be read".into()))?;
+        let mut config = config.map_err(|_| PostgresAddressError("it cannot be read".into()))?;
+        let tls = asked(ssl, tls).map_err(PostgresAddressError)?;
+        config.ssl_mode(match tls {
+            Some(_) => SslMode::Require,
+            None => SslMode::Disable,
+        });
         let [host] = config.get_hosts() else {
             let reason = "it names one server";
             return Err(PostgresAddressError(reason.into()));
@@ -66,7 +85,12 @@ impl FromStr for PostgresAddress {
                           a user or a password are percent-encoded";
             return Err(PostgresAddressError(reason.into()));
         }
-        let shown = match host {
+        if tls.is_some() && matches!(host, Host::Unix(_)) {
+            return Err(PostgresAddressError(
+                "sslmode=verify-full is for a host".into(),
+            ));
+        }
+        let mut shown = match host {
             Host::Tcp(host) if host.contains(':') => {
                 format!("postgres://[{host}]:{port}/{database}")
             }
@@ -78,7 +102,35 @@ impl FromStr for PostgresAddress {
                 )
             }
         };
-        Ok(Self { config, shown })
+        if tls.is_some() {
+            shown += "?sslmode=verify-full";
+        }
+        Ok(Self { config, tls, shown })
+    }
+}
+
+/// The TLS that the values of [`SSL`] ask for, or `known` instead of it.
+fn asked(ssl: [Option<String>; 4], known: Option<&Tls>) -> Result<Option<Tls>, String> {
+    let [mode, paths @ ..] = ssl.each_ref().map(Option::as_deref);
+    match (mode, known) {
+        (Some("verify-full"), Some(known)) => Ok(Some(known.clone())),
+        (Some("verify-full"), None) => {
+            let [_, files @ ..] = SSL;
+            Tls::of(files, paths).map(Some)
+        }
+        (None | Some("disable"), _) if paths == [None; 3] => Ok(None),
+        (None | Some("disable"), _) => {
+            Err("sslrootcert, sslcert and sslkey are for sslmode=verify-full".into())
+        }
+        _ => Err("sslmode is verify-full or disable: certificates are checked always".into()),
+    }
+}
+
+impl FromStr for PostgresAddress {
+    type Err = PostgresAddressError;
+
+    fn from_str(url: &str) -> Result<Self, Self::Err> {
+        Self::parse(url, None)
     }
 }
 
@@ -110,6 +162,26 @@ mod tests {
         assert_eq!(sibling.as_str(), "postgres://other:1/locks");
         let error = "postgres://coin:s3cret@db:port".parse::<PostgresAddress>();
         assert!(!error.expect_err("no port").to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn certificates_are_checked_or_not_asked_for() {
+        let plain: PostgresAddress = "postgres://db/locks?sslmode=disable".parse().expect("one");
+        assert!(plain.tls.is_none() && plain.as_str() == "postgres://db:5432/locks");
+        for (query, why) in [
+            ("sslmode=require", "verify-full or disable"),
+            ("sslmode=prefer", "verify-full or disable"),
+            ("sslrootcert=/ca.pem", "for sslmode=verify-full"),
+            (
+                "sslmode=verify-full&sslrootcert=/none",
+                "sslrootcert=/none: ",
+            ),
+            ("sslmode=verify-full&sslcert=/none", "sslcert=/none: "),
+        ] {
+            let error = format!("postgres://db/locks?{query}").parse::<PostgresAddress>();
+            let error = error.expect_err(query).to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Error, error::SqlState};
 
-use crate::shard::ShardError;
+use crate::shard::{ShardError, tls};
 
 /// The meaning of an error that a statement called `what` met.
 pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> ShardError {
@@ -51,4 +51,14 @@ pub(super) fn is_conflict(error: &Error) -> bool {
         SqlState::T_R_DEADLOCK_DETECTED,
     ];
     error.code().is_some_and(|code| conflicts.contains(code))
+}
+
+/// Whether client and server do not agree on TLS: on a certificate, or on its use.
+pub(super) fn is_refused_by_tls(error: &Error) -> bool {
+    let Some(cause) = std::error::Error::source(error) else {
+        return false;
+    };
+    let by_tls = cause.downcast_ref().is_some_and(tls::is_refusal);
+    // The client library has no kind of error for it.
+    by_tls || cause.to_string() == "server does not support TLS"
 }

@@ -9,10 +9,14 @@ use std::{
 };
 
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Socket, tls::NoTlsStream};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket, tls::MakeTlsConnect};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{PostgresOptions, error::classify};
-use crate::shard::ShardError;
+use super::{
+    PostgresOptions,
+    error::{classify, is_refused_by_tls},
+};
+use crate::shard::{ShardError, tls::Tls};
 
 /// Most messages kept for a receiver that does not read them.
 const UNREAD_MAX: usize = 4096;
@@ -27,7 +31,7 @@ pub(super) struct Wire {
 
 /// The side that moves bytes.
 pub(super) struct Carrier {
-    connection: Connection<Socket, NoTlsStream>,
+    connection: Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
     over: bool,
     unread: VecDeque<String>,
 }
@@ -38,10 +42,21 @@ impl Wire {
         let address = options.address.to_string();
         let mut config = options.address.config.clone();
         config.application_name(format!("ringfence {}", options.prefix));
-        let connected = timeout(options.connect_timeout, config.connect(NoTls)).await;
+        let unusable = |reason: String| ShardError::Unusable {
+            reason: format!("{address}: {reason}"),
+        };
         let unreachable = |reason: String| ShardError::Unreachable {
             reason: format!("{address}: {reason}"),
         };
+        // Without TLS it is not used.
+        let tls = options
+            .address
+            .tls
+            .clone()
+            .map_or_else(Tls::distrustful, Ok);
+        let tls = tls.map_err(|error| unusable(error.to_string()))?;
+        let connector = MakeRustlsConnect::new((*tls.0).clone());
+        let connected = timeout(options.connect_timeout, config.connect(connector)).await;
         let (client, connection) = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) if error.as_db_error().is_some() => {
@@ -52,7 +67,11 @@ impl Wire {
             }
             Ok(Err(error)) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                return Err(unreachable(cause.unwrap_or_else(|| error.to_string())));
+                let reason = cause.unwrap_or_else(|| error.to_string());
+                return Err(match is_refused_by_tls(&error) {
+                    true => unusable(reason),
+                    false => unreachable(reason),
+                });
             }
             Err(_) => {
                 let waited = options.connect_timeout;

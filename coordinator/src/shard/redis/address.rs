@@ -197,7 +197,7 @@ impl Address {
         let login = login.set_protocol(ProtocolVersion::RESP3);
         let tls = match (info.addr(), tls) {
             (ConnectionAddr::TcpTls { .. }, Some(tls)) => Some(tls.clone()),
-            (addr, _) => Tls::of(url, addr).map_err(AddressError)?,
+            (addr, _) => Tls::of_url(url, addr).map_err(AddressError)?,
         };
         Ok(Self {
             shown: show(info.addr(), login.db()),

@@ -1,6 +1,6 @@
 //! A cluster of etcd of one's own.
 
-use std::{fs, os::unix::fs::chown, process::Command};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use ringfence_coordinator::spawn::Process;
@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Home, NOBODY, free_port,
+    Home, free_port,
     links::{CutOff, Links},
     signal_all,
 };
@@ -200,16 +200,8 @@ impl Node {
             .map(|(name, value)| format!("--{name}={value}"))
             .collect();
         if let Some(files) = secured {
-            for (setting, name) in [
-                ("cert-file", "server.pem"),
-                ("key-file", "server.key"),
-                ("trusted-ca-file", "ca.pem"),
-            ] {
-                let path = home.path(name);
-                fs::copy(files.path(name), &path).unwrap();
-                if home.as_nobody {
-                    chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
-                }
+            let settings = ["cert-file", "key-file", "trusted-ca-file"];
+            for (setting, path) in settings.iter().zip(home.tls(files)) {
                 arguments.push(format!("--{setting}={}", path.display()));
             }
             arguments.push("--client-cert-auth".into());

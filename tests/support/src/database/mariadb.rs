@@ -8,6 +8,7 @@ use ringfence_coordinator::spawn::Process;
 use tokio::{io::AsyncWriteExt, process::Command};
 
 use super::{Home, free_port, signal_all};
+use crate::Secured;
 
 /// A server that lives as long as this value, and as this process.
 pub struct MariaDb {
@@ -24,23 +25,46 @@ impl MariaDb {
         Self::spawn_with(&[]).await
     }
 
+    /// Starts a server that takes connections over TLS alone, but on its socket. The user `app` must show a certificate.
+    pub async fn spawn_secured(files: &Secured) -> Self {
+        let home = Self::installed().await;
+        let settings = ["ssl-cert", "ssl-key", "ssl-ca"].into_iter();
+        let settings = settings.zip(home.tls(files));
+        let settings = settings.map(|(name, path)| format!("--{name}={}", path.display()));
+        let settings = settings.chain(["--require-secure-transport=ON".into()]);
+        let settings = settings.collect();
+        let server = Self::of(home, settings).await;
+        server
+            .run("CREATE USER app@localhost REQUIRE X509; GRANT ALL ON *.* TO app@localhost;")
+            .await;
+        server
+    }
+
     /// Starts a server with `settings`, as in my.cnf: `("max_connections", "200")`.
     pub async fn spawn_with(settings: &[(&str, &str)]) -> Self {
+        let home = Self::installed().await;
+        let settings = settings.iter();
+        let settings = settings.map(|(name, value)| format!("--{name}={value}"));
+        Self::of(home, settings.collect()).await
+    }
+
+    /// A directory with an empty database.
+    async fn installed() -> Home {
         let home = Home::new("ringfence-mariadb-");
         let data = format!("--datadir={}", home.path("data").display());
         let mut install = home.command("mariadb-install-db", Signal::SIGKILL);
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
         install.arg(&data);
         home.prepare(install).await;
+        home
+    }
 
-        let settings = settings.iter();
+    async fn of(home: Home, settings: Vec<String>) -> Self {
         let mut server = Self {
             process: None,
             home,
             port: free_port(),
-            settings: settings
-                .map(|(name, value)| format!("--{name}={value}"))
-                .collect(),
+            settings,
         };
         server.start().await;
         server

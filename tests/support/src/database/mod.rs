@@ -15,7 +15,7 @@ pub mod zookeeper;
 use std::{
     env, fs,
     os::unix::{
-        fs::{MetadataExt, chown},
+        fs::{MetadataExt, PermissionsExt, chown},
         process::CommandExt,
     },
     path::{Path, PathBuf},
@@ -33,7 +33,7 @@ use ringfence_coordinator::spawn::Process;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::{PATIENCE, POLL};
+use crate::{PATIENCE, POLL, Secured};
 
 /// Called nobody, and nogroup, wherever the standard base is followed.
 const NOBODY: u32 = 65534;
@@ -76,6 +76,19 @@ impl Home {
 
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// Copies the server's files of TLS, for its user alone: the certificate, its key, and the authority.
+    fn tls(&self, files: &Secured) -> [PathBuf; 3] {
+        ["server.pem", "server.key", "ca.pem"].map(|name| {
+            let path = self.path(name);
+            fs::copy(files.path(name), &path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            if self.as_nobody {
+                chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            path
+        })
     }
 
     /// `program`, run by a user that may. It gets `signal` when this process ends.

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error, NoTls};
 
 use super::{Home, free_port, signal_all};
+use crate::Secured;
 
 /// Where Debian keeps it: a folder a version, none of them on PATH.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -35,8 +36,30 @@ impl PostgreSql {
         Self::spawn_with(&[]).await
     }
 
+    /// Starts a server that takes connections over TLS alone, and requires a client certificate; but on its socket.
+    pub async fn spawn_secured(files: &Secured) -> Self {
+        let home = Self::initialized().await;
+        let rules =
+            "local all all trust\nhostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n";
+        fs::write(home.path("data").join("pg_hba.conf"), rules).unwrap();
+        let settings = ["ssl_cert_file", "ssl_key_file", "ssl_ca_file"].into_iter();
+        let settings = settings.zip(home.tls(files));
+        let settings = settings.map(|(name, path)| format!("{name}={}", path.display()));
+        let settings = settings.chain(["ssl=on".into(), "fsync=off".into()]);
+        let settings = settings.collect();
+        Self::of(home, settings).await
+    }
+
     /// Starts a server with `settings`, as in postgresql.conf: `("max_connections", "200")`.
     pub async fn spawn_with(settings: &[(&str, &str)]) -> Self {
+        let home = Self::initialized().await;
+        let settings = settings.iter();
+        let settings = settings.map(|(name, value)| format!("{name}={value}"));
+        Self::of(home, settings.collect()).await
+    }
+
+    /// A directory with an empty database.
+    async fn initialized() -> Home {
         let home = Home::new("ringfence-postgresql-");
         let programs = programs();
         let data = home.path("data");
@@ -44,10 +67,7 @@ impl PostgreSql {
         initdb.args(["--username=postgres", "--auth=trust", "--encoding=UTF8"]);
         initdb.args(["--no-locale", "--no-sync", "-D"]).arg(&data);
         home.prepare(initdb).await;
-
-        let settings = settings.iter();
-        let settings = settings.map(|(name, value)| format!("{name}={value}"));
-        Self::of(home, settings.collect()).await
+        home
     }
 
     /// Starts a standby of this server, with the same settings and all data. It follows this server, and answers reads.
