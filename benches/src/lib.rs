@@ -1,6 +1,7 @@
 //! What the benches share: rounds, slices, medians and their spread, bounds, tables, the machine they ran on.
 
 mod bounds;
+pub mod etcd;
 mod machine;
 mod place;
 mod report;

@@ -2,14 +2,14 @@
 
 use std::{hint::black_box, time::Duration};
 
-use ringfence_benches::{Failure, LEASE};
+use ringfence_benches::{Failure, LEASE, etcd::Etcd};
 use ringfence_client::{Client, Lock};
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
 use ringfence_test_support::database::{
     mariadb::MariaDb, postgresql::PostgreSql, zookeeper::Zookeeper,
 };
 
-use crate::recipes::{Connection, Recipe, on_mariadb, on_postgresql, on_zookeeper};
+use crate::recipes::{Connection, Recipe, on_etcd, on_mariadb, on_postgresql, on_zookeeper};
 
 /// Tasks; as many keys, if each has its own.
 const TASKS: i32 = 64;
@@ -21,6 +21,7 @@ const SETTINGS: [(&str, &str); 1] = [("max_connections", "300")];
 pub(crate) enum Engine {
     PostgreSql,
     MariaDb,
+    Etcd,
     Zookeeper,
 }
 
@@ -60,6 +61,7 @@ impl Kind {
             (Self::Recipe(Recipe::RowLease), _) => "row with an end",
             (Self::Recipe(Recipe::ByName), Engine::PostgreSql) => "pg_advisory_lock",
             (Self::Recipe(Recipe::ByName), Engine::MariaDb) => "GET_LOCK",
+            (Self::Recipe(Recipe::ByName), Engine::Etcd) => "concurrency.Mutex",
             (Self::Recipe(Recipe::ByName), Engine::Zookeeper) => "ephemeral znodes in a sequence",
             (Self::Recipe(Recipe::ForUpdate), _) => "SELECT … FOR UPDATE",
         }
@@ -90,16 +92,19 @@ pub(crate) struct Server {
 enum Process {
     PostgreSql(#[expect(dead_code, reason = "it ends with this value")] PostgreSql),
     MariaDb(#[expect(dead_code, reason = "it ends with this value")] MariaDb),
+    Etcd(#[expect(dead_code, reason = "it ends with this value")] Etcd),
     Zookeeper(#[expect(dead_code, reason = "it ends with this value")] Zookeeper),
 }
 
 impl Engine {
-    pub(crate) const ALL: [Self; 3] = [Self::PostgreSql, Self::MariaDb, Self::Zookeeper];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::PostgreSql, Self::MariaDb, Self::Etcd, Self::Zookeeper];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PostgreSql => "PostgreSQL",
             Self::MariaDb => "MariaDB",
+            Self::Etcd => "etcd",
             Self::Zookeeper => "ZooKeeper",
         }
     }
@@ -117,6 +122,12 @@ impl Engine {
                 let url = format!("mysql://root@127.0.0.1:{}/test", server.port());
                 let connections = on_mariadb(&server, TASKS).await?;
                 (Process::MariaDb(server), url, connections)
+            }
+            Self::Etcd => {
+                let server = Etcd::start().await?;
+                let url = format!("etcd://127.0.0.1:{}", server.port());
+                let connections = on_etcd(&server, TASKS).await?;
+                (Process::Etcd(server), url, connections)
             }
             Self::Zookeeper => {
                 let server = Zookeeper::spawn_on_disk().await;

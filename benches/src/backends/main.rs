@@ -1,9 +1,10 @@
-//! Locks on PostgreSQL, MariaDB and ZooKeeper, beside what people do with the same server without us.
+//! Locks on PostgreSQL, MariaDB, etcd and ZooKeeper, beside what people do with the same server without us.
 //!
 //! Two situations. *64 keys*: 64 tasks make pairs of acquire and release, each with a key of its own. *1 key*: 64 tasks want
 //! one key, and give it back at once. The recipes: a row with an owner and an end, which is asked for again and again; the
-//! server's own locks by name (`pg_advisory_lock`, `GET_LOCK`); `SELECT … FOR UPDATE` in a transaction; and on ZooKeeper
-//! ephemeral znodes in a sequence, as Curator makes them. Each task of a
+//! server's own locks by name (`pg_advisory_lock`, `GET_LOCK`); `SELECT … FOR UPDATE` in a transaction; on etcd, of one
+//! node, `concurrency.Mutex`, as its lock service runs it, with one connection and a lease per task; and on ZooKeeper
+//! ephemeral znodes in a sequence, as Curator makes them. Each task of another
 //! recipe has a connection of its own, over TCP, as we have. In each round every contender has its turn, in another order
 //! each time, and Ringfence takes part twice. Servers sync every commit, as they do by default.
 //!
@@ -22,7 +23,7 @@ use clap::Parser;
 use contenders::Engine;
 use ringfence_benches::{Failure, Machine, Timing};
 
-/// Locks on PostgreSQL, MariaDB and ZooKeeper, beside what people do with the same server without us.
+/// Locks on PostgreSQL, MariaDB, etcd and ZooKeeper, beside what people do with the same server without us.
 #[derive(Debug, Parser)]
 struct Options {
     /// Short slices and few rounds.

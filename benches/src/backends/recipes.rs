@@ -3,13 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use mysql_async::prelude::Queryable as _;
-use ringfence_benches::Failure;
+use ringfence_benches::{
+    Failure,
+    etcd::{self, Etcd},
+};
 use ringfence_test_support::database::{
     mariadb::{self, MariaDb},
     postgresql::{self, PostgreSql},
     zookeeper::Zookeeper,
 };
 use tokio::{sync::Mutex, time::sleep};
+use tonic::transport::Channel;
 use zookeeper_client::{Acls, CreateMode, LockPrefix};
 
 use crate::contenders::Engine;
@@ -22,7 +26,7 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub(crate) enum Recipe {
     /// A row with an owner, and an end by the server's clock.
     RowLease,
-    /// `pg_advisory_lock`, `GET_LOCK`; on ZooKeeper ephemeral znodes with numbers, each of which waits for the one before.
+    /// `pg_advisory_lock`, `GET_LOCK`; `concurrency.Mutex`, which etcd runs itself in its lock service; on ZooKeeper ephemeral znodes with numbers, each of which waits for the one before.
     ByName,
     ForUpdate,
 }
@@ -34,7 +38,7 @@ impl Recipe {
             Engine::PostgreSql | Engine::MariaDb => {
                 &[Self::RowLease, Self::ByName, Self::ForUpdate]
             }
-            Engine::Zookeeper => &[Self::ByName],
+            Engine::Etcd | Engine::Zookeeper => &[Self::ByName],
         }
     }
 }
@@ -44,6 +48,8 @@ impl Recipe {
 pub(crate) enum Connection {
     PostgreSql(Arc<OnPostgreSql>),
     MariaDb(Arc<Mutex<mysql_async::Conn>>),
+    /// One for all tasks; and the task's own lease, a session.
+    Etcd(Channel, i64),
     Zookeeper(zookeeper_client::Client),
 }
 
@@ -120,6 +126,15 @@ pub(crate) async fn on_mariadb(server: &MariaDb, count: i32) -> Result<Vec<Conne
     Ok(connections)
 }
 
+pub(crate) async fn on_etcd(server: &Etcd, count: i32) -> Result<Vec<Connection>, Failure> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let lease = etcd::lease(&server.channel).await?;
+        connections.push(Connection::Etcd(server.channel.clone(), lease));
+    }
+    Ok(connections)
+}
+
 pub(crate) async fn on_zookeeper(
     server: &Zookeeper,
     count: i32,
@@ -157,6 +172,9 @@ impl Connection {
             Self::PostgreSql(on) => on.pair(recipe, name, owner).await,
             Self::MariaDb(connection) => {
                 pair_on_mariadb(&mut *connection.lock().await, recipe, name, owner).await
+            }
+            Self::Etcd(channel, lease) => {
+                etcd::pair(channel, name.to_string().as_bytes(), *lease).await
             }
             Self::Zookeeper(client) => pair_on_zookeeper(client, name).await,
         }

@@ -12,10 +12,11 @@ use crate::{
 };
 
 /// Pairs of Ringfence with 64 keys, of those of a recipe.
-const WANTED: [(Engine, Recipe, f64); 4] = [
+const WANTED: [(Engine, Recipe, f64); 5] = [
     (Engine::PostgreSql, Recipe::RowLease, 4.0),
     (Engine::PostgreSql, Recipe::ByName, 1.0),
     (Engine::MariaDb, Recipe::ByName, 0.7),
+    (Engine::Etcd, Recipe::ByName, 4.0),
     (Engine::Zookeeper, Recipe::ByName, 5.0),
 ];
 

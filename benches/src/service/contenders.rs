@@ -5,12 +5,13 @@ use std::{hint::black_box, time::Duration};
 use ringfence_api::v1::{
     AcquireRequest, ReleaseOutcome, ReleaseRequest, lock_service_client::LockServiceClient,
 };
-use ringfence_benches::{Failure, LEASE};
+use ringfence_benches::{
+    Failure, LEASE,
+    etcd::{self, Etcd},
+};
 use ringfence_client::{Client, Coordinators, Lock};
 use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-
-use crate::etcd::{self, Etcd};
 
 /// As many tasks, each with a key of its own.
 pub(crate) const SITUATIONS: [usize; 3] = [1, 64, 256];

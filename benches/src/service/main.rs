@@ -13,7 +13,6 @@
 
 mod contenders;
 mod coordinator;
-mod etcd;
 mod measure;
 mod report;
 
@@ -21,7 +20,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
-use ringfence_benches::{Failure, Machine, Timing};
+use ringfence_benches::{Failure, Machine, Timing, etcd};
 use ringfence_coordinator::spawn::RedisServer;
 
 /// As in the `ringfence` command.

@@ -7,7 +7,6 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use ringfence_benches::{Failure, LEASE};
 use ringfence_coordinator::spawn::Process;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -17,29 +16,32 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
+use crate::{Failure, LEASE};
+
 /// How long it may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server with default settings: one node. It ends with this value.
-pub(crate) struct Etcd {
+pub struct Etcd {
     process: Process,
-    pub(crate) channel: Channel,
+    /// To its node.
+    pub channel: Channel,
+    port: u16,
     _data: TempDir,
 }
 
 impl Etcd {
-    pub(crate) async fn start() -> Result<Self, Failure> {
+    /// Starts one, and waits until it answers.
+    pub async fn start() -> Result<Self, Failure> {
         let data = TempDir::with_prefix("ringfence-bench-etcd-")?;
         // Held until both are chosen.
         let ports = [
             TcpListener::bind("127.0.0.1:0")?,
             TcpListener::bind("127.0.0.1:0")?,
         ];
-        let [clients, peers] = ports.map(|port| {
-            let address = port.local_addr();
-            address.map(|address| format!("http://{address}"))
-        });
-        let (clients, peers) = (clients?, peers?);
+        let [port, peer] = ports.map(|port| port.local_addr().map(|address| address.port()));
+        let (port, peer) = (port?, peer?);
+        let [clients, peers] = [port, peer].map(|port| format!("http://127.0.0.1:{port}"));
         let mut command = Command::new("etcd");
         command
             .stdin(Stdio::null())
@@ -74,11 +76,18 @@ impl Etcd {
         Ok(Self {
             process,
             channel,
+            port,
             _data: data,
         })
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
         self.process.id()
     }
 }
@@ -120,7 +129,7 @@ struct UnlockRequest {
 struct UnlockResponse {}
 
 /// A lease for all locks of a task: longer than the bench.
-pub(crate) async fn lease(channel: &Channel) -> Result<i64, Failure> {
+pub async fn lease(channel: &Channel) -> Result<i64, Failure> {
     let ttl = 60 * LEASE.as_secs() as i64;
     let request = LeaseGrantRequest { ttl };
     let granted: LeaseGrantResponse =
@@ -129,7 +138,7 @@ pub(crate) async fn lease(channel: &Channel) -> Result<i64, Failure> {
 }
 
 /// Locks `name` and unlocks it.
-pub(crate) async fn pair(channel: &Channel, name: &[u8], lease: i64) -> Result<(), Failure> {
+pub async fn pair(channel: &Channel, name: &[u8], lease: i64) -> Result<(), Failure> {
     let name = name.to_vec();
     let request = LockRequest { name, lease };
     let LockResponse { key } = call(channel, "/v3lockpb.Lock/Lock", request).await?;
