@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use ringfence_chaos::counters::{
-    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Handover, Losses, Order, Rule,
-    Visitor, audit, audit_losses, audit_visitors,
+    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Handover, LatchCall, LatchDeed,
+    Losses, Order, Rule, Visitor, audit, audit_latches, audit_losses, audit_visitors,
 };
 
 fn order(name: &str, amount: i64, deed: Deed) -> Order {
@@ -462,4 +462,62 @@ fn a_transfer_that_found_no_account_took_nothing() {
         told.push(change("t", 10, Deed::Transfer(1), 95, Answer::Absent));
     };
     assert_eq!(found(denied), [Rule::Agreement]);
+}
+
+/// A call on a latch that is set to 2.
+fn latch(deed: LatchDeed, asked_ns: u64, answer: Answer) -> Attempt {
+    let latch = LatchCall {
+        latch: "latch".into(),
+        count: 2,
+        deed,
+    };
+    attempt(Call::Latch(latch), asked_ns, answer)
+}
+
+fn counted(name: &str, asked_ns: u64, answer: Answer) -> Attempt {
+    let (time_ms, name) = (1, name.into());
+    latch(LatchDeed::CountDown { time_ms, name }, asked_ns, answer)
+}
+
+fn left(counts: u64, asked_ns: u64) -> Attempt {
+    latch(LatchDeed::Look, asked_ns, Answer::Left(counts))
+}
+
+/// What was wrong with a latch, where everything that was acknowledged is kept, and where it is not.
+fn wrong_with_a_latch(attempts: &[Attempt]) -> [bool; 2] {
+    let set = latch(LatchDeed::Set, 10, Answer::Done);
+    let all: Vec<_> = attempts.iter().cloned().chain([set]).collect();
+    [true, false].map(|keeps| !audit_latches(&all, keeps).is_empty())
+}
+
+#[test]
+fn a_latch_has_as_many_counts_left_as_requests_did_not_count_it_down() {
+    let once = |answer| counted("1", 20, answer);
+    let again = || counted("1", 30, Answer::Done);
+    let other = || counted("2", 60, Answer::Done);
+    let right = [
+        once(Answer::Done),
+        again(),
+        left(1, 40),
+        other(),
+        left(0, 70),
+    ];
+    assert_eq!(wrong_with_a_latch(&right), [false, false]);
+    // A repeat counts again; or it opens before the second request.
+    let early = [once(Answer::Done), again(), left(0, 40), other()];
+    assert_eq!(wrong_with_a_latch(&early), [true, true]);
+    let forgotten = [once(Answer::Done), left(2, 40)];
+    assert_eq!(wrong_with_a_latch(&forgotten), [true, false]);
+    for counts in [1, 2] {
+        let unknown = [once(Answer::Unknown(String::new())), left(counts, 40)];
+        assert_eq!(wrong_with_a_latch(&unknown), [false, false]);
+    }
+}
+
+#[test]
+fn a_latch_on_a_disk_is_not_lost() {
+    let gone = || latch(LatchDeed::Look, 40, Answer::Gone(String::new()));
+    assert_eq!(wrong_with_a_latch(&[gone()]), [true, false]);
+    let before_it_was_set = latch(LatchDeed::Look, 5, Answer::Gone(String::new()));
+    assert_eq!(wrong_with_a_latch(&[before_it_was_set]), [false, false]);
 }

@@ -14,6 +14,7 @@ use super::{
     windows::{self, Window},
 };
 use crate::{
+    counters::Answer as Looked,
     election,
     history::{Answer, Deed, Fault, History, Kind, Phase, Resized, Share},
     ledger, sets,
@@ -38,6 +39,8 @@ pub struct Counts {
     pub leaders: usize,
     /// Of these, that did not resign before another led.
     pub deposed: usize,
+    /// Looks that found a latch open.
+    pub opened: usize,
     /// Permits of semaphores granted.
     pub permits: usize,
     /// Readers granted.
@@ -129,6 +132,7 @@ impl Counts {
             beside_sets: grants.all().filter(|grant| is_beside_sets(grant)).count(),
             leaders: leaders(&grants).map(<[_]>::len).sum(),
             deposed: deposed(&grants),
+            opened: opened(history),
             permits: of_share(&|share| ![Share::WHOLE, reader, writer].contains(&share)),
             readers: of_share(&|share| share == reader),
             readers_joined: handed(&grants, reader),
@@ -166,7 +170,7 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 31] {
+    pub fn named(&self) -> [(&'static str, usize); 32] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -176,6 +180,7 @@ impl Counts {
             ("locks of sets granted alone", self.beside_sets),
             ("leaders", self.leaders),
             ("leaders deposed", self.deposed),
+            ("latches found open", self.opened),
             ("permits granted", self.permits),
             ("readers", self.readers),
             ("readers that joined others", self.readers_joined),
@@ -221,6 +226,16 @@ fn deposed(grants: &Grants<'_>) -> usize {
     let changes = leaders(grants).flat_map(|leaders| leaders.windows(2));
     changes
         .filter(|pair| is_deposed(&pair[0], &pair[1]))
+        .count()
+}
+
+fn opened(history: &History) -> usize {
+    let answers = history
+        .latches
+        .iter()
+        .filter_map(|look| look.answered.as_ref());
+    answers
+        .filter(|(_, answer)| *answer == Looked::Left(0))
         .count()
 }
 

@@ -22,6 +22,7 @@ mod fence;
 mod grant;
 mod grants;
 mod handoff;
+mod latches;
 mod leftover;
 mod line;
 mod liveness;
@@ -65,6 +66,7 @@ pub fn check(history: &History, minima: &Minima) -> Vec<Violation> {
         leftover::check(history),
         whole::check(history, &grants),
         notice::check(history, &grants),
+        latches::check(history),
         queue::check(&tickets),
         line::check(history),
         handoff::check(history, &tickets),

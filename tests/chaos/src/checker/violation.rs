@@ -32,6 +32,8 @@ pub enum Rule {
     Whole,
     /// A leader is told of its end before another leads.
     Notice,
+    /// A latch has as many counts left as requests did not count it down.
+    Latch,
     /// A ticket with a place in a key's queue is granted before a later ticket.
     Queue,
     /// A waiter in a process is granted before a later waiter of that process.
@@ -59,6 +61,7 @@ impl fmt::Display for Rule {
             Self::Leftover => "no lock of nobody",
             Self::Whole => "all or nothing",
             Self::Notice => "notice before another leads",
+            Self::Latch => "counts of a latch",
             Self::Queue => "first come, first served",
             Self::Line => "first come, first served within a process",
             Self::HandOff => "bounded hand-off",

@@ -2,6 +2,7 @@
 //! killed at any time.
 
 mod holder;
+mod latches;
 mod leader;
 mod sets;
 mod tap;
@@ -27,7 +28,13 @@ pub use holder::{AnyGuard, Asked, Holder};
 pub use sets::{AskedSet, Patience};
 pub use tap::{Granted, Tap};
 
-use crate::{election, history::Recorder, ledger, resource::Resource};
+use crate::{
+    counters::{Desk, Log},
+    election,
+    history::Recorder,
+    ledger,
+    resource::Resource,
+};
 
 /// Who is to ask for locks at a time, in one process.
 const WORKERS: u64 = 4;
@@ -137,6 +144,12 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
         random_of_sets,
     );
     workers.push(of_sets.boxed_local());
+    if !args.coordinators.is_empty() {
+        let log = Log::create(&args.dir, args.process)?;
+        let desk = Desk::open(&holder.client, 0, log);
+        let latches = latches::run(desk, args.process, random(WORKERS + 2));
+        workers.push(latches.boxed_local());
+    }
     let leader = leader::run(holder, resource().await?, random(WORKERS + 1));
     workers.push(leader.boxed_local());
     try_join_all(workers).await.map(drop)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LatchCall;
+
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -16,6 +18,8 @@ pub enum Call {
     Exact(usize),
     /// The fast balance of an account.
     Fast(usize),
+    /// Something about a latch.
+    Latch(LatchCall),
 }
 
 /// A change under its id.
@@ -65,6 +69,10 @@ pub enum Answer {
     Absent,
     /// How much there is.
     Balance(Balance),
+    /// How often a latch is still to be counted down.
+    Left(u64),
+    /// The latch is not set, or has lost counts.
+    Gone(String),
     /// Nothing was done, for a reason that passes.
     Nothing(String),
     /// It may have been done or not.

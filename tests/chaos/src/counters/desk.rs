@@ -6,13 +6,13 @@ use futures_util::future::join_all;
 use ringfence_client::{
     Client, Counter, Counters,
     counter::{
-        Account, Amount, CounterError, Effect, Ended, RequestId, Reserved, StorageError, Swept,
-        Terms, segment::Refusal,
+        Account, Amount, CounterError, Durability, Effect, Ended, RequestId, Reserved,
+        StorageError, Swept, Terms, segment::Refusal,
     },
 };
 use tokio::time::sleep;
 
-use super::{Answer, Balance, Call, Deed, End, Log, Order};
+use super::{Answer, Balance, Call, Deed, End, Log, Order, latches};
 
 /// Before a loss that could not be accepted is accepted again.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -28,6 +28,8 @@ pub struct Desk {
     visitors: Vec<Counter>,
     /// An account that nobody creates: the one of any other number.
     nobody: Counter,
+    client: Client,
+    latches_last: Durability,
     log: Log,
 }
 
@@ -42,6 +44,8 @@ impl Desk {
             visitors: Vec::new(),
             nobody,
             counters,
+            client: client.clone(),
+            latches_last: Durability::Memory,
             log,
         }
     }
@@ -52,6 +56,13 @@ impl Desk {
         let first = self.accounts.len();
         let open = |number| self.counters.open(&name(number)).expect("a short name");
         self.visitors = (first..first + visitors).map(open).collect();
+        self
+    }
+
+    /// With latches that are set to outlast such failures.
+    #[must_use]
+    pub fn with_latches(mut self, durability: Durability) -> Self {
+        self.latches_last = durability;
         self
     }
 
@@ -102,9 +113,14 @@ impl Desk {
     /// Writes `call` down, makes it, writes the answer down.
     pub async fn call(&self, call: &Call) -> Answer {
         let number = self.log.asked(call);
-        let answer = match self.make(call).await {
-            Ok(answer) => answer,
-            Err(error) => self.failed(&error),
+        let answer = match call {
+            Call::Latch(call) => latches::make(&self.client, call, self.latches_last)
+                .await
+                .unwrap_or_else(|error| latches::failed(&error)),
+            call => match self.make(call).await {
+                Ok(answer) => answer,
+                Err(error) => self.failed(&error),
+            },
         };
         self.log.answered(number, &answer);
         answer
@@ -117,6 +133,7 @@ impl Desk {
             Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?),
             Call::Exact(account) => balance(self.numbered(*account).exact_balance().await?),
             Call::Fast(account) => balance(self.accounts[*account].balance().await?),
+            Call::Latch(_) => unreachable!("a latch is no account"),
         })
     }
 
@@ -182,10 +199,7 @@ impl Desk {
     }
 
     fn failed(&self, error: &CounterError) -> Answer {
-        // What a repeat was told by the server, of an attempt that got no answer.
-        if let CounterError::Storage(StorageError { source, .. }) = error
-            && let Some(refusal) = source.downcast_ref::<Refusal>()
-        {
+        if let Some(refusal) = of_a_repeat(error) {
             return match refusal {
                 Refusal::Missing => Answer::Unknown(error.to_string()),
                 refusal => self.failed(&refusal.clone().into()),
@@ -223,6 +237,14 @@ impl Desk {
 
     fn account(&self, order: &Order) -> &Counter {
         &self.accounts[order.account]
+    }
+}
+
+/// What a repeat was told by the server, of an attempt that got no answer.
+pub(super) fn of_a_repeat(error: &CounterError) -> Option<&Refusal> {
+    match error {
+        CounterError::Storage(StorageError { source, .. }) => source.downcast_ref(),
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@
 mod audit;
 mod call;
 mod desk;
+pub(crate) mod latches;
 mod log;
 mod run;
 mod teller;
@@ -21,6 +22,7 @@ pub use audit::{
 };
 pub use call::{Answer, Balance, Call, Deed, End, Order};
 pub use desk::Desk;
+pub use latches::{LatchCall, LatchDeed, audit_latches};
 pub use log::{Attempt, Log, read};
 pub use run::{CountersArgs, Outcome, run};
 pub use teller::{TellerArgs, run as tell};

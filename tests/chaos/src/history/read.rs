@@ -7,12 +7,15 @@ use std::{
 };
 
 use super::{Deed, Event, Fault, Kind, Phase};
+use crate::counters::{self, Attempt};
 
 /// What all processes did, in the order of time.
 #[derive(Clone, Debug)]
 pub struct History {
     /// Ordered by time. Every operation of a killed process has an end.
     pub events: Vec<Event>,
+    /// What was asked of latches, and answered.
+    pub latches: Vec<Attempt>,
 }
 
 impl History {
@@ -23,7 +26,10 @@ impl History {
         let ends = ends_of_the_killed(&events);
         events.extend(ends);
         events.sort_by_key(|event| event.t_ns);
-        Self { events }
+        Self {
+            events,
+            latches: Vec::new(),
+        }
     }
 
     /// Reads and merges every file in `dir`.
@@ -43,7 +49,10 @@ impl History {
                 read_file(&path, &mut events)?;
             }
         }
-        Ok(Self::new(events))
+        Ok(Self {
+            latches: counters::read(dir)?,
+            ..Self::new(events)
+        })
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) fn of_service(length: Duration) -> Minima {
         grants_in_faults: per_minute(30),
         grants_by_majorities: per_minute(10),
         sets: per_minute(10),
+        opened: per_minute(5),
         beside_sets: per_minute(5),
         leaders: per_minute(5),
         permits: per_minute(10),

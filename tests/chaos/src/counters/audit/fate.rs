@@ -115,6 +115,8 @@ impl Fate {
                 });
             }
             Answer::Balance(_)
+            | Answer::Left(_)
+            | Answer::Gone(_)
             | Answer::Nothing(_)
             | Answer::Unknown(_)
             | Answer::Unreserved

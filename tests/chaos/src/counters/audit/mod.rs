@@ -36,6 +36,8 @@ pub enum Rule {
     Sound,
     /// What fails does so for a reason that there was.
     Failure,
+    /// A latch has as many counts left as requests did not count it down.
+    Latch,
     /// A run has seen enough of everything.
     Minimum,
 }

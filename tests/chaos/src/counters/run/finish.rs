@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use ringfence_client::counter::Swept;
 use tokio::time::{Instant, sleep};
 
-use super::super::{Answer, Call, Desk, Order, read};
+use super::super::{Answer, Attempt, Call, Desk, Order, latches, read};
 
 /// How long all of it may take.
 const FINISHED_WITHIN: Duration = Duration::from_secs(120);
@@ -34,7 +34,9 @@ pub(super) async fn finish(
     visitors: impl Iterator<Item = usize>,
 ) -> io::Result<()> {
     let until = Instant::now() + FINISHED_WITHIN;
-    let open = open(dir)?;
+    let attempts = read(dir)?;
+    let looks = latches::looks(&attempts);
+    let open = open(attempts);
     let calls = stream::iter(open).map(async |call| persistently(desk, call, until).await);
     calls.buffer_unordered(AT_A_TIME).collect::<Vec<()>>().await;
     while let Some(left) = left_to_sweep(desk).await {
@@ -45,6 +47,9 @@ pub(super) async fn finish(
         sleep(AGAIN).await;
     }
     let until = Instant::now() + READ_WITHIN;
+    for look in looks {
+        persistently(desk, look, until).await;
+    }
     for account in (0..desk.accounts.len()).chain(visitors) {
         persistently(desk, Call::Exact(account), until).await;
     }
@@ -52,10 +57,10 @@ pub(super) async fn finish(
 }
 
 /// Calls that have no answer yet, and the ends of reservations that have none.
-fn open(dir: &Path) -> io::Result<Vec<Call>> {
+fn open(attempts: Vec<Attempt>) -> Vec<Call> {
     let (mut answered, mut asked, mut held) = (HashSet::new(), HashMap::new(), HashMap::new());
     let key = |order: &Order| (order.account, order.name.clone());
-    for attempt in read(dir)? {
+    for attempt in attempts {
         let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = attempt.call
         else {
             continue;
@@ -81,7 +86,7 @@ fn open(dir: &Path) -> io::Result<Vec<Call>> {
         [Some(Call::Change(order)), is_reservation.then_some(end)]
     });
     let ends = held.into_values().map(Call::Cancel);
-    Ok(changes.flatten().chain(ends).collect())
+    changes.flatten().chain(ends).collect()
 }
 
 async fn persistently(desk: &Desk, call: Call, until: Instant) {

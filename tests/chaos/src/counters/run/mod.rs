@@ -38,8 +38,8 @@ use self::{
     visitors::{VISITORS, Visitors},
 };
 use super::{
-    Answer, Call, Deed, Desk, Handover, Log, Losses, TellerArgs, Visitor, audit, audit_losses,
-    audit_visitors, read, teller::connect,
+    Answer, Call, Deed, Desk, Handover, Log, Losses, TellerArgs, Visitor, audit, audit_latches,
+    audit_losses, audit_visitors, read, teller::connect,
 };
 pub use report::Outcome;
 
@@ -153,6 +153,9 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
     outcome.took = begun.elapsed();
     let attempts = read(&dir)?;
     outcome.count(&attempts);
+    outcome
+        .violations
+        .extend(audit_latches(&attempts, latches_last(args)));
     outcome.violations.extend(match &found {
         Found::Losses(losses) => audit_losses(&attempts, losses),
         Found::NoLosses {
@@ -211,6 +214,7 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<(Outco
         accounts: accounts(args),
         visitors: visitors(args),
         calls: args.calls,
+        latches_on_disk: latches_last(args),
         after: None,
     };
     let mut tellers = Tellers::start(like, TELLERS)?;
@@ -301,6 +305,12 @@ fn terms(args: &CountersArgs) -> Terms {
         (false, true) => TERMS,
         (false, false) => DISK_TERMS,
     }
+}
+
+/// Whether latches keep what was acknowledged: on disks, and where all is kept. A latch in doubt is no use: elsewhere
+/// they are in memory, and may be lost.
+fn latches_last(args: &CountersArgs) -> bool {
+    !args.losses && !args.failovers
 }
 
 /// How many accounts a run has.

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    super::{Desk, ForgottenLayout, Handover, Losses, Rule, Violation},
+    super::{Desk, ForgottenLayout, Handover, Losses, Rule, Violation, latches},
     ACCOUNTS, LOSING_TERMS, SEGMENTS, SHARDS, TERMS,
     crowd::{Crowd, Packed},
     report::{CAME, CROWD_MOVED},
@@ -263,7 +263,8 @@ impl Nemesis<'_> {
         let until = Instant::now() + SAYS_SO_WITHIN;
         let silent = loop {
             let after = shard.in_segments("losses").await;
-            let silent = before.iter().filter(|segment| after.contains(segment));
+            let accepted = before.iter().filter(|(name, _)| !latches::owns(name));
+            let silent = accepted.filter(|segment| after.contains(segment));
             let silent: Vec<_> = silent.collect();
             if silent.is_empty() || Instant::now() > until {
                 break silent;

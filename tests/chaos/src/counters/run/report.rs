@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use super::{
-    super::{Answer, Attempt, Call, Deed, End, Rule, Violation},
+    super::{Answer, Attempt, Call, Deed, End, LatchDeed, Rule, Violation},
     CountersArgs,
     shard::Trouble,
 };
@@ -37,7 +37,7 @@ pub struct Outcome {
 }
 
 /// What a run must have seen of so many calls to mean something: far less than it does on a slow machine.
-const MINIMA: [(&str, usize); 10] = [
+const MINIMA: [(&str, usize); 12] = [
     ("calls that were insufficient", 25_000),
     ("calls of a teller that was killed before the answer", 5_000),
     ("exact balances", 200),
@@ -46,6 +46,8 @@ const MINIMA: [(&str, usize); 10] = [
     ("reservations expired", 200),
     ("transfers", 100),
     ("transfers that came back, or took nothing", 200),
+    ("latches found open", 1_000),
+    ("counts of latches", 200),
     ("resegmented", 10_000),
     ("shards killed and started again", 20_000),
 ];
@@ -66,12 +68,13 @@ pub(super) fn always(args: &CountersArgs) -> Vec<&'static str> {
 }
 
 /// The same of a run whose shards lose everything.
-const LOSING: [(&str, usize); 4] = [
+const LOSING: [(&str, usize); 5] = [
     (
         "shards restarted with nothing, and the loss accepted",
         25_000,
     ),
     ("calls that were too old", 25_000),
+    ("counts of latches", 500),
     ("exact balances", 500),
     ("transfers", 500),
 ];
@@ -127,6 +130,9 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (_, Some(Answer::Nothing(_))) => "calls without effect",
         (_, Some(Answer::TooOld)) => "calls that were too old",
         (_, Some(Answer::Failed(_))) => "calls that failed",
+        (_, Some(Answer::Gone(_))) => "calls of latches that were lost, or not set yet",
+        (_, Some(Answer::Left(0))) => "latches found open",
+        (_, Some(Answer::Left(_))) => "latches found closed",
         (_, Some(Answer::Insufficient)) => "calls that were insufficient",
         (_, Some(Answer::Absent)) => "transfers to accounts that were not there",
         (_, Some(Answer::Unreserved)) => "ends of reservations that were forgotten",
@@ -140,6 +146,10 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (_, Some(Answer::Ended(End::Confirmed))) => "reservations confirmed",
         (_, Some(Answer::Ended(End::Cancelled))) => "reservations cancelled",
         (_, Some(Answer::Ended(End::Expired))) => "reservations expired",
+        (Call::Latch(call), _) => match call.deed {
+            LatchDeed::CountDown { .. } => "counts of latches",
+            LatchDeed::Set | LatchDeed::Look => "latches set",
+        },
         (Call::Exact(_), _) => "exact balances",
         (Call::Fast(_), _) => "fast balances",
         (Call::Confirm(_) | Call::Cancel(_), _) => "ends of reservations of another kind",

@@ -80,6 +80,7 @@ impl Tellers {
             ("--accounts", like.accounts.to_string()),
             ("--visitors", like.visitors.to_string()),
             ("--calls", calls.to_string()),
+            ("--latches-on-disk", like.latches_on_disk.to_string()),
         ];
         args.extend(after.map(|killed| ("--after", killed.to_string())));
         args.extend(like.urls.iter().map(|url| ("--redis", url.clone())));

@@ -4,10 +4,10 @@ mod worker;
 
 use std::{io, path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use futures_util::future::join_all;
 use rand::{SeedableRng, rngs::StdRng};
-use ringfence_client::Client;
+use ringfence_client::{Client, counter::Durability};
 use tokio::time::sleep;
 
 use self::worker::Worker;
@@ -46,6 +46,9 @@ pub struct TellerArgs {
     /// How many calls to make.
     #[arg(long)]
     pub calls: usize,
+    /// Whether latches are on disks, and otherwise in memory.
+    #[arg(long, action = ArgAction::Set)]
+    pub latches_on_disk: bool,
     /// The killed process whose calls without an answer are made again.
     #[arg(long)]
     pub after: Option<u32>,
@@ -65,6 +68,10 @@ pub async fn run(args: TellerArgs) -> io::Result<()> {
     let left = left.into_iter().filter_map(unanswered).collect();
     let client = connect(&args.urls, &args.prefix).await;
     let desk = Desk::open(&client, args.accounts, log).with_visitors(args.visitors);
+    let desk = desk.with_latches(match args.latches_on_disk {
+        true => Durability::Disk,
+        false => Durability::Memory,
+    });
     let shared = worker::Shared::new(desk, args.process, args.calls, left);
     let workers = (0..WORKERS).map(|number| {
         let seed = args.seed ^ u64::from(args.process) << 32 ^ number << 48;

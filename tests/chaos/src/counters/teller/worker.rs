@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use rand::{RngExt, rngs::StdRng};
 
-use super::super::{Answer, Call, Deed, Desk, Order};
+use super::super::{Answer, Call, Deed, Desk, Order, latches::Latches};
 
 /// The most an order is about. Little enough that there mostly is as much, and not always.
 const AMOUNT_MAX: i64 = 40;
@@ -32,6 +32,7 @@ pub(super) struct Shared {
     held: Mutex<VecDeque<Order>>,
     /// Orders that were answered, or not.
     recent: Mutex<VecDeque<Order>>,
+    latches: Mutex<Latches>,
 }
 
 impl Shared {
@@ -44,6 +45,7 @@ impl Shared {
             again: Mutex::new(again),
             held: Mutex::default(),
             recent: Mutex::default(),
+            latches: Mutex::new(Latches::of(process)),
         }
     }
 
@@ -89,6 +91,7 @@ impl<'a> Worker<'a> {
             2..5 => Call::Fast(account),
             5..10 => self.repeat().unwrap_or(Call::Fast(account)),
             10..24 => self.end().unwrap_or(Call::Fast(account)),
+            24..28 => self.latch().unwrap_or(Call::Fast(account)),
             _ => Call::Change(self.new_order(account)),
         }
     }
@@ -111,6 +114,11 @@ impl<'a> Worker<'a> {
             true => Call::Confirm(order),
             false => Call::Cancel(order),
         })
+    }
+
+    fn latch(&mut self) -> Option<Call> {
+        let now_ms = self.shared.desk.counters.new_request().time_ms();
+        self.shared.latches.lock().next(now_ms, &mut self.random)
     }
 
     fn new_order(&mut self, account: usize) -> Order {
@@ -137,6 +145,9 @@ impl<'a> Worker<'a> {
 
     /// Remembers the next step for a call with this answer.
     fn keep(&mut self, call: Call, answer: &Answer) {
+        if let Call::Latch(call) = &call {
+            self.shared.latches.lock().keep(call, answer);
+        }
         if matches!(answer, Answer::Nothing(_) | Answer::Unknown(_)) {
             return self.shared.again.lock().push_back(call);
         }
