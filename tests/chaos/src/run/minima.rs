@@ -38,7 +38,7 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
         leaders: per_minute(5),
         permits: per_minute(20),
         readers: per_minute(20),
-        readers_joined: per_minute(3),
+        readers_joined: per_minute(1),
         writers: per_minute(10),
         writers_handed: per_minute(1),
         shared: per_minute(20),
