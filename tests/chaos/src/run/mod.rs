@@ -97,7 +97,7 @@ pub struct RunArgs {
     /// Has the locks granted by two coordinators of the service. Things are done to them, and nothing to shards.
     #[arg(long, conflicts_with = "mixed")]
     pub service: bool,
-    /// Has shards on Redis, PostgreSQL, MariaDB and etcd. The seed chooses which of them keeps the topology's record, and which joins.
+    /// Has shards on Redis, PostgreSQL or MariaDB, etcd and ZooKeeper. The seed chooses which of them keeps the topology's record, and which joins.
     #[arg(long)]
     pub mixed: bool,
     /// Keeps the histories in this directory, which must not be there yet.
@@ -165,8 +165,10 @@ fn removal(seed: u64) -> Removal {
 fn kinds(mixed: bool, seed: u64) -> [Kind; SERVERS] {
     let mut kinds = [Kind::Redis; SERVERS];
     if mixed {
-        kinds[1..4].copy_from_slice(&[Kind::PostgreSql, Kind::MariaDb, Kind::Etcd]);
-        kinds.rotate_left(seed as usize % SERVERS);
+        let seed = seed as usize;
+        let sql = [Kind::PostgreSql, Kind::MariaDb][seed / SERVERS % 2];
+        kinds[1..4].copy_from_slice(&[sql, Kind::Etcd, Kind::Zookeeper]);
+        kinds.rotate_left(seed % SERVERS);
     }
     kinds
 }

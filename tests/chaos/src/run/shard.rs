@@ -3,7 +3,7 @@
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
 use ringfence_test_support::{
     Proxy,
-    database::{etcd::Etcd, mariadb::MariaDb, postgresql::PostgreSql},
+    database::{etcd::Etcd, mariadb::MariaDb, postgresql::PostgreSql, zookeeper::Zookeeper},
 };
 use tokio::time::sleep;
 
@@ -20,6 +20,7 @@ pub(super) enum Kind {
     PostgreSql,
     MariaDb,
     Etcd,
+    Zookeeper,
 }
 
 impl Kind {
@@ -60,6 +61,8 @@ enum Server {
     MariaDb(MariaDb),
     /// Of one node.
     Etcd(Etcd),
+    /// Of one server.
+    Zookeeper(Zookeeper),
 }
 
 impl Shard {
@@ -76,6 +79,7 @@ impl Shard {
                 Server::MariaDb(MariaDb::spawn_with(&settings).await)
             }
             Kind::Etcd => Server::Etcd(Etcd::spawn(1).await),
+            Kind::Zookeeper => Server::Zookeeper(Zookeeper::spawn(1).await),
         };
         let options = ServerOptions::new(
             server.url(server.port()).parse().expect("it is ours"),
@@ -94,6 +98,7 @@ impl Shard {
                 Server::PostgreSql(_) => Kind::PostgreSql,
                 Server::MariaDb(_) => Kind::MariaDb,
                 Server::Etcd(_) => Kind::Etcd,
+                Server::Zookeeper(_) => Kind::Zookeeper,
             },
         }
     }
@@ -145,6 +150,7 @@ impl Server {
             Self::PostgreSql(_) => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
             Self::MariaDb(_) => format!("mysql://root@127.0.0.1:{port}/test"),
             Self::Etcd(_) => format!("etcd://127.0.0.1:{port}"),
+            Self::Zookeeper(_) => format!("zookeeper://127.0.0.1:{port}"),
         }
     }
 
@@ -153,6 +159,7 @@ impl Server {
             Self::PostgreSql(server) => server.port(),
             Self::MariaDb(server) => server.port(),
             Self::Etcd(server) => server.port(),
+            Self::Zookeeper(server) => server.port(),
         }
     }
 
@@ -161,6 +168,7 @@ impl Server {
             Self::PostgreSql(server) => server.kill(),
             Self::MariaDb(server) => server.kill(),
             Self::Etcd(server) => server.kill(0),
+            Self::Zookeeper(server) => server.kill(0),
         }
     }
 
@@ -169,6 +177,7 @@ impl Server {
             Self::PostgreSql(server) => server.restart().await,
             Self::MariaDb(server) => server.restart().await,
             Self::Etcd(server) => server.restart(&[0]).await,
+            Self::Zookeeper(server) => server.restart(&[0]).await,
         }
     }
 
@@ -177,6 +186,7 @@ impl Server {
             Self::PostgreSql(server) => server.stop(),
             Self::MariaDb(server) => server.stop(),
             Self::Etcd(server) => server.stop(0),
+            Self::Zookeeper(server) => server.stop(0),
         }
     }
 
@@ -185,6 +195,7 @@ impl Server {
             Self::PostgreSql(server) => server.cont(),
             Self::MariaDb(server) => server.cont(),
             Self::Etcd(server) => server.cont(0),
+            Self::Zookeeper(server) => server.cont(0),
         }
     }
 }
