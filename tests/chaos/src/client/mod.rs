@@ -127,7 +127,7 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
     let in_sets: Vec<_> = in_sets.cloned().collect();
     // Processes whose numbers follow on each other begin far apart.
     let own = args.process as usize;
-    let next = AtomicUsize::new(own * keys.len() * 5 / 13);
+    let next = AtomicUsize::new(own * worker::alone(&keys) * 5 / 13);
     let mut workers = Vec::new();
     for number in 0..WORKERS {
         let (holder, random) = (holder.clone(), random(number));

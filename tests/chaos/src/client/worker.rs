@@ -60,15 +60,17 @@ pub(super) async fn run(
 /// asked for in sets as often.
 fn pick<'a>(keys: &'a [String], own: usize, next: &AtomicUsize, random: &mut StdRng) -> &'a String {
     let any = random.random_range(0..keys.len());
-    let place = match random.random_range(0..4) {
-        0 => {
-            let alone = keys.iter().take_while(|key| !sets::has(key));
-            next.fetch_add(1, Relaxed) % alone.count()
-        }
-        1 => any - any % KEYS_TO_A_HOT_ONE,
+    let place = match random.random_range(0..5) {
+        0 | 1 => next.fetch_add(1, Relaxed) % alone(keys),
+        2 => any - any % KEYS_TO_A_HOT_ONE,
         _ => own % keys.len(),
     };
     &keys[place]
+}
+
+/// How many of the keys are not asked for in sets. They come first.
+pub(super) fn alone(keys: &[String]) -> usize {
+    keys.iter().take_while(|key| !sets::has(key)).count()
 }
 
 /// Half of the sections are short, so that locks change hands often; the others up to `section_max`, so
