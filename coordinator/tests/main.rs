@@ -18,6 +18,7 @@ mod postgres_fixture;
 mod queue;
 mod redis_fixture;
 mod sentinels;
+mod shared;
 mod simulated;
 mod slow;
 mod spawn;

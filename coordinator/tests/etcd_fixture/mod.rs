@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -17,27 +17,21 @@ use ringfence_coordinator::{
     shard::{Shard, docs::DocsShard},
 };
 use ringfence_test_support::database::etcd::Etcd;
-use tokio::sync::Mutex;
 
-use crate::slow::{SLOWNESS, Slow, SlowClock};
+use crate::{
+    shared::Shared,
+    slow::{SLOWNESS, Slow, SlowClock},
+};
 
 /// One node, of all tests that run now. Each has a prefix of its own.
-static SHARED: Mutex<Weak<Etcd>> = Mutex::const_new(Weak::new());
+static SHARED: Shared<Etcd> = Shared::new();
 
 /// Id of the topology that may arm it: as on Redis.
 const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
 
 /// The node that tests without faults share.
 pub(crate) async fn shared() -> Arc<Etcd> {
-    let mut shared = SHARED.lock().await;
-    match shared.upgrade() {
-        Some(etcd) => etcd,
-        None => {
-            let etcd = Arc::new(Etcd::spawn(1).await);
-            *shared = Arc::downgrade(&etcd);
-            etcd
-        }
-    }
+    SHARED.get(async || Etcd::spawn(1).await).await
 }
 
 /// Keys on a cluster, and the shard in them.

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, UNIX_EPOCH},
@@ -22,12 +22,11 @@ use ringfence_coordinator::{
     },
 };
 use ringfence_test_support::database::mariadb::MariaDb;
-use tokio::sync::Mutex;
 
-use crate::slow::Slow;
+use crate::{shared::Shared, slow::Slow};
 
 /// The server of all tests that run now. Each has tables of its own.
-static SHARED: Mutex<Weak<MariaDb>> = Mutex::const_new(Weak::new());
+static SHARED: Shared<MariaDb> = Shared::new();
 
 /// What tests need not wait for: a server that loses its machine's memory.
 const SETTINGS: [(&str, &str); 4] = [
@@ -75,15 +74,9 @@ impl Maria {
     }
 
     async fn shared() -> Arc<MariaDb> {
-        let mut shared = SHARED.lock().await;
-        match shared.upgrade() {
-            Some(server) => server,
-            None => {
-                let server = Arc::new(MariaDb::spawn_with(&SETTINGS).await);
-                *shared = Arc::downgrade(&server);
-                server
-            }
-        }
+        SHARED
+            .get(async || MariaDb::spawn_with(&SETTINGS).await)
+            .await
     }
 
     /// Empty tables on `server`, of a member of the topology.

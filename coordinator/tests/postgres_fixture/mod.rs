@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, UNIX_EPOCH},
@@ -21,12 +21,11 @@ use ringfence_coordinator::{
     },
 };
 use ringfence_test_support::database::postgresql::{Connection, PostgreSql};
-use tokio::sync::Mutex;
 
-use crate::slow::Slow;
+use crate::{shared::Shared, slow::Slow};
 
 /// The server of all tests that run now. Each has a schema of its own.
-static SHARED: Mutex<Weak<PostgreSql>> = Mutex::const_new(Weak::new());
+static SHARED: Shared<PostgreSql> = Shared::new();
 
 /// So much slower is a shard's clock than the machine's: on a busy machine, too, a request comes before a lease ends.
 const SLOWNESS: u32 = 16;
@@ -69,15 +68,9 @@ impl Postgres {
     }
 
     async fn shared() -> Arc<PostgreSql> {
-        let mut shared = SHARED.lock().await;
-        match shared.upgrade() {
-            Some(server) => server,
-            None => {
-                let server = Arc::new(PostgreSql::spawn_with(&SETTINGS).await);
-                *shared = Arc::downgrade(&server);
-                server
-            }
-        }
+        SHARED
+            .get(async || PostgreSql::spawn_with(&SETTINGS).await)
+            .await
     }
 
     /// An empty schema on `server`, of a member of the topology.

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -17,28 +17,22 @@ use ringfence_coordinator::{
     zookeeper::{ZookeeperOptions, zookeeper_shard},
 };
 use ringfence_test_support::database::zookeeper::Zookeeper;
-use tokio::sync::Mutex;
 use zookeeper_client::Client;
 
-use crate::slow::{SLOWNESS, Slow, SlowClock};
+use crate::{
+    shared::Shared,
+    slow::{SLOWNESS, Slow, SlowClock},
+};
 
 /// One server, of all tests that run now. Each has a prefix of its own.
-static SHARED: Mutex<Weak<Zookeeper>> = Mutex::const_new(Weak::new());
+static SHARED: Shared<Zookeeper> = Shared::new();
 
 /// Id of the topology that may arm it: as on Redis.
 const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
 
 /// The server that tests without faults share.
 pub(crate) async fn shared() -> Arc<Zookeeper> {
-    let mut shared = SHARED.lock().await;
-    match shared.upgrade() {
-        Some(zookeeper) => zookeeper,
-        None => {
-            let zookeeper = Arc::new(Zookeeper::spawn(1).await);
-            *shared = Arc::downgrade(&zookeeper);
-            zookeeper
-        }
-    }
+    SHARED.get(async || Zookeeper::spawn(1).await).await
 }
 
 /// Znodes on an ensemble, and the shard in them.
