@@ -17,7 +17,10 @@ use crate::{
         ShardError,
         docs::{
             Commit, Committed, Expected, FORGET_AFTER, Name, Session as _, TokenChange,
-            quorum::text::{expectations, is_stale, number_text, text},
+            quorum::{
+                refusal::refusal,
+                text::{number_text, text},
+            },
         },
         rules::millis,
     },
@@ -68,7 +71,7 @@ impl EtcdSession {
 
     /// Reads documents of whose expected version the revision is not known.
     async fn learn(&mut self, commit: &Commit) -> Result<(), ShardError> {
-        let unknown = expectations(commit).filter(|(name, expected)| {
+        let unknown = commit.expectations().filter(|(name, expected)| {
             let expects = matches!(expected, Expected::Version(_));
             expects && self.condition(name, *expected).is_err()
         });
@@ -94,7 +97,7 @@ impl EtcdSession {
 
     async fn try_commit(&mut self, commit: &Commit) -> Result<Tried, ShardError> {
         let (mut compare, mut stale) = (self.own_conditions(commit), Vec::new());
-        for (name, expected) in expectations(commit) {
+        for (name, expected) in commit.expectations() {
             match self.condition(name, expected) {
                 Ok(condition) => compare.extend(condition),
                 Err(()) => stale.push(name.clone()),
@@ -120,7 +123,7 @@ impl EtcdSession {
         success.extend(messages);
         let keys = ["life", "clock", "tokens"].map(|key| wire.key(key));
         let keys = keys.into_iter().chain([wire.gate(self.id)]);
-        let keys = keys.chain(expectations(commit).map(|(name, _)| key_of(wire, name)));
+        let keys = keys.chain(commit.expectations().map(|(name, _)| key_of(wire, name)));
         let answer = wire
             .txn(TxnRequest {
                 compare,
@@ -135,10 +138,10 @@ impl EtcdSession {
         if let Some(last) = tokens.and_then(|tokens| tokens.put) {
             self.shared.witness.see_tokens((last.get(), revision));
         }
+        self.made += commit.makes();
         for write in &commit.writes {
             let known = (commit.version, revision);
             self.seen.insert(write.name.clone(), known);
-            self.made += usize::from(write.expected == Expected::Absent);
         }
         self.send(later).await;
         Ok(Tried::Answered(Committed::Done))
@@ -228,29 +231,12 @@ impl EtcdSession {
         }
         let (now_ms, _) = number(clock)?;
         self.shared.witness.see_tokens(number(tokens)?);
-        let (mut stale, mut is_done) = (Vec::new(), false);
-        for ((name, expected), found) in expectations(commit).zip(found) {
-            let document = self.see(name, found)?;
-            let version = document.as_ref().map(|document| document.version);
-            is_done |= version == Some(commit.version);
-            if is_stale(expected, document.as_ref()) {
-                stale.push(name.clone());
-            }
-        }
-        if is_repeated && !commit.writes.is_empty() {
-            // The first request may have been applied; its answer was lost.
-            return match is_done {
-                true => Ok(Tried::Answered(Committed::Done)),
-                false => Err(ShardError::NoReply {
-                    reason: "the node that was asked first gave no answer".into(),
-                }),
-            };
-        }
+        let documents = commit.expectations().zip(found);
+        let documents = documents.map(|((name, _), found)| self.see(name, found));
+        let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
         let is_late = self.shared.witness.keeps_locks && now_ms > commit.not_after_ms;
-        Ok(match stale.is_empty() && !is_late {
-            true => Tried::Again,
-            false => Tried::Answered(Committed::Refused { stale }),
-        })
+        let refusal = refusal(commit, &documents, is_repeated, is_late)?;
+        Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 
     /// Deletes some of the documents that ended long ago, unless they are written again meanwhile.

@@ -14,7 +14,10 @@ use crate::{
         ShardError,
         docs::{
             Commit, Committed, Expected, Name, Session as _, TokenChange, Write,
-            quorum::text::{expectations, is_stale, number_text, text},
+            quorum::{
+                refusal::refusal,
+                text::{number_text, text},
+            },
         },
     },
 };
@@ -78,10 +81,12 @@ impl ZookeeperSession {
     /// Reads documents of whose expected version the znode is not known; and clock and tokens, if they are not.
     async fn learn(&mut self, commit: &Commit) -> Result<(), ShardError> {
         let by_version = || {
-            expectations(commit).filter_map(|(name, expected)| match expected {
-                Expected::Version(version) => Some((name, version)),
-                Expected::Any | Expected::Absent => None,
-            })
+            commit
+                .expectations()
+                .filter_map(|(name, expected)| match expected {
+                    Expected::Version(version) => Some((name, version)),
+                    Expected::Any | Expected::Absent => None,
+                })
         };
         let mut known = by_version().all(|(name, version)| self.known(name, version).is_some());
         let witness = &self.shared.witness;
@@ -104,10 +109,14 @@ impl ZookeeperSession {
         if shared.witness.keeps_locks && now_ms > commit.not_after_ms {
             return Ok(Tried::Answered(Committed::Refused { stale: Vec::new() }));
         }
-        let by_version = expectations(commit).filter_map(|(name, expected)| match expected {
-            Expected::Version(version) if self.known(name, version).is_none() => Some(name.clone()),
-            _ => None,
-        });
+        let by_version = commit
+            .expectations()
+            .filter_map(|(name, expected)| match expected {
+                Expected::Version(version) if self.known(name, version).is_none() => {
+                    Some(name.clone())
+                }
+                _ => None,
+            });
         let stale: Vec<Name> = by_version.collect();
         if !stale.is_empty() {
             return Ok(Tried::Answered(Committed::Refused { stale }));
@@ -142,8 +151,7 @@ impl ZookeeperSession {
     /// Keeps what a commit that was done has written.
     fn done(&mut self, commit: &Commit, plan: Plan, stamps: &[Option<Stamp>]) {
         self.seen.extend(plan.seen);
-        let is_new = |write: &&Write| write.expected == Expected::Absent;
-        self.made += commit.writes.iter().filter(is_new).count();
+        self.made += commit.makes();
         if let Some((at, last)) = plan.tokens
             && let Some(stamp) = stamps.get(at).copied().flatten()
         {
@@ -161,7 +169,7 @@ impl ZookeeperSession {
         if witness.keeps_locks && commit.not_after_ms < u64::MAX {
             ops.push(Op::Check(paths.at("clock"), Some(clock.version)));
         }
-        let swept = expectations(commit).any(|(name, expected)| {
+        let swept = commit.expectations().any(|(name, expected)| {
             matches!(expected, Expected::Version(_)) && Self::can_be_swept(name)
         });
         if swept {
@@ -231,35 +239,16 @@ impl ZookeeperSession {
 
     /// Why the commit was not done, by what is there instead.
     async fn refused(&mut self, commit: &Commit, is_repeated: bool) -> Result<Tried, ShardError> {
-        let names = expectations(commit).map(|(name, _)| name.clone());
+        let names = commit.expectations().map(|(name, _)| name.clone());
         let looked = self.look(&names.collect::<Vec<_>>(), None).await?;
         if !looked.has_gate {
             return Err(ShardError::NoReply {
                 reason: "another connection has ended this one".into(),
             });
         }
-        let (mut stale, mut is_done) = (Vec::new(), false);
-        for ((name, expected), document) in expectations(commit).zip(&looked.documents) {
-            let version = document.as_ref().map(|document| document.version);
-            is_done |= version == Some(commit.version);
-            if is_stale(expected, document.as_ref()) {
-                stale.push(name.clone());
-            }
-        }
-        if is_repeated && !commit.writes.is_empty() {
-            // The first request may have been applied; its answer was lost.
-            return match is_done {
-                true => Ok(Tried::Answered(Committed::Done)),
-                false => Err(ShardError::NoReply {
-                    reason: "the server that was asked first gave no answer".into(),
-                }),
-            };
-        }
         let is_late = self.shared.witness.keeps_locks && looked.now_ms > commit.not_after_ms;
-        Ok(match stale.is_empty() && !is_late {
-            true => Tried::Again,
-            false => Tried::Answered(Committed::Refused { stale }),
-        })
+        let refusal = refusal(commit, &looked.documents, is_repeated, is_late)?;
+        Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 }
 

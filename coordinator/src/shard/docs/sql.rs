@@ -1,6 +1,6 @@
 //! What the stores on SQL servers have in common.
 
-use super::store::{Commit, Committed, Expected, Name, Write};
+use super::store::{Commit, Committed, Expected, Name};
 use crate::shard::ShardError;
 
 /// New documents after which a connection looks for old ones to delete.
@@ -20,12 +20,10 @@ pub(crate) fn committed(
     commit: &Commit,
     is_stale: impl Fn(&Name) -> bool,
 ) -> Result<Committed, ShardError> {
-    let Commit { checks, writes, .. } = commit;
     match outcome {
         0 => Ok(Committed::Done),
         1 => {
-            let all = checks.iter().map(|(name, _)| name);
-            let all = all.chain(writes.iter().map(|write| &write.name));
+            let all = commit.expectations().map(|(name, _)| name);
             let stale = all.filter(|name| is_stale(name)).cloned().collect();
             Ok(Committed::Refused { stale })
         }
@@ -38,9 +36,8 @@ pub(crate) fn committed(
 
 /// How many documents `commit` made.
 pub(crate) fn made(committed: &Committed, commit: &Commit) -> usize {
-    let is_new = |write: &&Write| write.expected == Expected::Absent;
     match committed {
-        Committed::Done => commit.writes.iter().filter(is_new).count(),
+        Committed::Done => commit.makes(),
         Committed::Refused { .. } => 0,
     }
 }

@@ -231,6 +231,20 @@ impl Commit {
     pub fn writes_head(&self) -> bool {
         self.writes.iter().any(|write| write.name == Name::Head)
     }
+
+    /// How many documents it makes.
+    pub fn makes(&self) -> usize {
+        let is_new = |write: &&Write| write.expected == Expected::Absent;
+        self.writes.iter().filter(is_new).count()
+    }
+
+    /// Its documents, and how they must be for it to be done.
+    pub fn expectations(&self) -> impl Iterator<Item = (&Name, Expected)> {
+        let checks = self.checks.iter();
+        let checks = checks.map(|(name, expected)| (name, *expected));
+        let writes = self.writes.iter();
+        checks.chain(writes.map(|write| (&write.name, write.expected)))
+    }
 }
 
 /// A document to write.

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `time.rs` | the shard's clock, which processes put forward |
 //! | `witness.rs` | what the sessions of a process know together of the clock, and of the last token |
-//! | `text.rs` | documents as text, and what a commit expects of them |
+//! | `text.rs` | documents as text |
+//! | `refusal.rs` | why a commit was not done |
 
+pub(crate) mod refusal;
 pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod witness;

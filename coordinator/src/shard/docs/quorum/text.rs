@@ -1,6 +1,6 @@
-//! Documents as text, and what a commit expects of them.
+//! Documents as text.
 
-use super::super::store::{Commit, Document, Draw, Expected, Name, Write};
+use super::super::store::{Document, Draw, Expected, Write};
 use crate::{ids::Token, limits::COUNTER_MAX};
 
 /// A number as text; texts are in the order of the numbers.
@@ -48,12 +48,4 @@ pub(crate) fn is_stale(expected: Expected, document: Option<&Document>) -> bool 
         Expected::Absent => document.is_some(),
         Expected::Version(version) => document.is_none_or(|its| its.version != version),
     }
-}
-
-/// The documents of a commit, and the versions that they must have.
-pub(crate) fn expectations(commit: &Commit) -> impl Iterator<Item = (&Name, Expected)> {
-    let checks = commit.checks.iter();
-    let checks = checks.map(|(name, expected)| (name, *expected));
-    let writes = commit.writes.iter();
-    checks.chain(writes.map(|write| (&write.name, write.expected)))
 }
