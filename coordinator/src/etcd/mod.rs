@@ -50,21 +50,21 @@ pub struct EtcdOptions {
     pub prefix: KeyPrefix,
     /// How long one node has to answer, or to take a connection. After that another node is asked.
     pub response_timeout: Duration,
-    /// How long nodes are asked before a request is given up. It outlasts an election of a leader, which takes 1 s to 2 s
-    /// with etcd's default settings.
+    /// How long nodes are asked before a request is given up. It outlasts two elections of a leader, each of which takes 1 s
+    /// to 2 s with etcd's default settings: in the first one the votes may be split.
     pub patience: Duration,
     /// The clock of this process, by which leases of locks are measured.
     pub clock: Arc<dyn Clock>,
 }
 
 impl EtcdOptions {
-    /// The cluster at `address`, with default times (1 s and 3 s) and prefix (`ringfence`).
+    /// The cluster at `address`, with default times (1 s and 5 s) and prefix (`ringfence`).
     pub fn new(address: EtcdAddress) -> Self {
         Self {
             address,
             prefix: KeyPrefix::default(),
             response_timeout: Duration::from_secs(1),
-            patience: Duration::from_secs(3),
+            patience: Duration::from_secs(5),
             clock: Arc::new(BootClock),
         }
     }
