@@ -11,12 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // ErrLost is the cause of the end of a Lock's context.
 var ErrLost = errors.New("the lock is lost")
+
+// Keepalive is an option of the connections: a wait for a lock at a coordinator that gives no answers ends with it.
+var Keepalive = grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second})
 
 // Client acquires locks through one of several coordinators, and moves on to the next if that one fails. With the
 // same handle_secret at each of them, held locks go on at the next.
@@ -25,7 +29,7 @@ type Client struct {
 	current      atomic.Uint64
 }
 
-// New uses the connections to the coordinators, at least one. They stay the caller's.
+// New uses the connections to the coordinators, at least one, made with Keepalive. They stay the caller's.
 func New(connections ...grpc.ClientConnInterface) *Client {
 	c := &Client{}
 	for _, connection := range connections {

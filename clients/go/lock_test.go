@@ -105,7 +105,7 @@ func serve(t *testing.T, redis, more string) (*os.Process, *grpc.ClientConn) {
 	line := must[string](t)(bufio.NewReader(out).ReadString('\n'))
 	address := strings.TrimPrefix(strings.TrimSpace(line), "serves on ")
 	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
-	connection := must[*grpc.ClientConn](t)(grpc.NewClient(address, plain))
+	connection := must[*grpc.ClientConn](t)(grpc.NewClient(address, plain, ringfence.Keepalive))
 	t.Cleanup(func() { connection.Close() })
 	return command.Process, connection
 }
@@ -240,6 +240,36 @@ func TestALockGoesOnAtAnotherCoordinator(t *testing.T) {
 	}
 	next := must[*ringfence.Lock](t)(other.TryLock(ctx, "key", lease))
 	if err := next.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALockIsKeptWhileItsCoordinatorGivesNoAnswers(t *testing.T) {
+	t.Parallel()
+	ctx, url := within(t), redis(t)
+	stopped, one := serve(t, url, secret)
+	_, two := serve(t, url, secret)
+	const long = 3 * lease // a part of it is lost at the silent one
+	both, other := ringfence.New(one, two), ringfence.New(two)
+	lock := must[*ringfence.Lock](t)(both.Lock(ctx, "key", long))
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// Begun before a renewal finds out.
+	waited := make(chan error)
+	go func() {
+		_, err := both.Lock(ctx, "other", lease)
+		waited <- err
+	}()
+	for ends := time.Now().Add(3 * long / 2); time.Now().Before(ends); time.Sleep(lease / 20) {
+		if _, err := other.TryLock(ctx, "key", lease); status.Code(err) != codes.Aborted || !lock.Held() {
+			t.Fatalf("not held any more: %v", err)
+		}
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if err := lock.Unlock(); err != nil {
 		t.Error(err)
 	}
 }

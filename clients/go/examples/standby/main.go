@@ -26,7 +26,8 @@ func main() {
 	name := os.Args[1]
 	var coordinators []grpc.ClientConnInterface
 	for _, address := range os.Args[2:] {
-		connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+		connection, err := grpc.NewClient(address, plain, ringfence.Keepalive)
 		if err != nil {
 			log.Fatal(err)
 		}
