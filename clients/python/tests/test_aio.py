@@ -85,6 +85,30 @@ def test_a_lock_goes_on_at_another_coordinator(
     asyncio.run(work())
 
 
+def test_a_lock_is_kept_while_its_coordinator_gives_no_answers(
+    serve: type[Coordinator], shared: Coordinator, key: str
+) -> None:
+    one, two = (serve(f'handle_secret = "{SECRET}"') for _ in range(2))
+
+    lease = 3 * LEASE  # a part of it is lost at the silent one
+
+    async def work() -> None:
+        both = Client([one.address, two.address], timeout=0.5)
+        async with both, Client(shared.address) as other:
+            async with both.lock(key, lease=lease) as guard:
+                one.signal(signal.SIGSTOP)
+                ends = now() + 1.5 * lease
+                while now() < ends:
+                    assert guard.held
+                    assert await other.lock(key).try_acquire() is None
+                    await asyncio.sleep(lease / 20)
+                async with both.lock(f"{key}/other", wait=20):
+                    pass
+                assert guard.held
+
+    asyncio.run(work())
+
+
 def test_a_cancelled_acquisition_leaves_nothing_locked(shared: Coordinator, key: str) -> None:
     async def work() -> None:
         chance = random.Random(1)

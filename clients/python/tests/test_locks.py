@@ -102,6 +102,27 @@ def test_a_lock_goes_on_at_another_coordinator(
             assert next_guard.token > guard.token
 
 
+def test_a_lock_is_kept_while_its_coordinator_gives_no_answers(
+    serve: type[Coordinator], client: Client, key: str
+) -> None:
+    one, two = (serve(f'handle_secret = "{SECRET}"') for _ in range(2))
+    lease = 3 * LEASE  # a part of it is lost at the silent one
+    with Client([one.address, two.address], timeout=0.5) as both:
+        with both.lock(key, lease=lease) as guard:
+            one.signal(signal.SIGSTOP)
+            ends = now() + 1.5 * lease
+            while now() < ends:
+                assert guard.held
+                assert client.lock(key).try_acquire() is None
+                time.sleep(lease / 20)
+            with both.lock(f"{key}/other", wait=20) as other:
+                assert other.held
+            two.signal(signal.SIGSTOP)
+            one.signal(signal.SIGCONT)
+            time.sleep(1.5 * lease)
+            assert guard.held
+
+
 def test_a_wait_goes_on_at_another_coordinator(serve: type[Coordinator], key: str) -> None:
     one, two = serve(), serve()
     with Client(two.address) as other, Client([one.address, two.address], timeout=0.5) as both:
