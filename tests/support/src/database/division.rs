@@ -1,5 +1,7 @@
 //! Ways between servers that can be cut.
 
+use std::future::pending;
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -8,7 +10,10 @@ use tokio::{
     },
     sync::watch,
     task::JoinSet,
+    time::sleep,
 };
+
+use crate::POLL;
 
 /// Carries all that one server sends another, and the answers, until it is cut.
 pub(super) struct Way {
@@ -62,9 +67,11 @@ async fn relay(
 ) {
     let mut heals = is_cut.clone();
     let carried = async {
-        let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else {
-            return;
-        };
+        // A server that takes a connection waits for its first bytes, and takes no other one meanwhile.
+        if *is_cut.borrow() {
+            pending::<()>().await;
+        }
+        let server = listening(server).await;
         let ((from_client, to_client), (from_server, to_server)) =
             (client.into_split(), server.into_split());
         tokio::select! {
@@ -79,6 +86,16 @@ async fn relay(
     tokio::select! {
         () = carried => {}
         () = healed => {}
+    }
+}
+
+/// A connection to a server. One that does not listen yet would refuse it, and be asked again: the way took it already.
+async fn listening(port: u16) -> TcpStream {
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)).await {
+            Ok(server) => return server,
+            Err(_) => sleep(POLL).await,
+        }
     }
 }
 
