@@ -114,3 +114,34 @@ async fn a_refusal_says_nothing_of_an_attempt_that_got_no_answer() {
     assert_eq!(error.effect_of_call(), Effect::Unknown, "{error:?}");
     client.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_a_read_is_its_answer_though_an_attempt_got_none() {
+    let client = client_of(1).await;
+    let counters = client.counters();
+    let counter = account(&counters, "coins", 1, 10).await;
+    let faults = &faults_of(&client)[0];
+    faults.lose_reply(Lane::Counters, 1);
+    let restart = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        faults.restart(false);
+    };
+    let (balance, ()) = tokio::join!(counter.balance(), restart);
+    // The segment is gone, and the account does without it.
+    assert_eq!(balance.unwrap().lost, 1);
+    client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_without_an_answer_has_had_no_effect() {
+    let client = client_of(1).await;
+    let counters = client.counters();
+    let counter = account(&counters, "coins", 1, 10).await;
+    let faults = &faults_of(&client)[0];
+    faults.unreachable(true);
+    faults.lose_reply(Lane::Counters, 1);
+    let error = counter.inspect().await.unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+    assert_eq!(error.effect_of_call(), Effect::None, "{error:?}");
+    client.close().await;
+}

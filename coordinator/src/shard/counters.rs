@@ -49,6 +49,17 @@ impl CounterOp {
     pub fn forgets(&self) -> bool {
         matches!(self, Self::Segment(SegmentRequest::Purge(_)))
     }
+
+    /// Whether it changes nothing, apart from reservations that have ended.
+    pub fn only_reads(&self) -> bool {
+        use SegmentRequest::{Collect, Find, Inspect, Pinned, ReadCopy, Sent};
+        match self {
+            Self::Segment(Collect(collect)) => collect.freeze.is_none(),
+            Self::Segment(Find(_) | Sent(_) | Pinned(_) | Inspect(_) | ReadCopy(_))
+            | Self::ReadManifest => true,
+            Self::Segment(_) | Self::SwapManifest { .. } => false,
+        }
+    }
 }
 
 /// The answer to a [`CounterRequest`].

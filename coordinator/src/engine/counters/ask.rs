@@ -31,7 +31,7 @@ impl Inner {
     ///
     /// The error of the last attempt. Its effect is unknown if that of any attempt was: also if the
     /// last attempt was refused, because that refusal says nothing about an earlier attempt, which
-    /// may be applied later.
+    /// may be applied later. A read has none.
     pub(super) async fn ask_counter(
         &self,
         key: &LockKey,
@@ -58,14 +58,17 @@ impl Inner {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
-            unknown |= fault.effect() == Effect::Unknown;
+            unknown |= fault.effect() == Effect::Unknown && !op.only_reads();
             let pause = backoff.next(&self.around.random);
             if !fault.is_retryable() || self.now() + pause >= until {
-                let mut error = StorageError::from(fault);
-                if unknown {
-                    error.effect = Effect::Unknown;
-                }
-                return Err(error);
+                let effect = match unknown {
+                    true => Effect::Unknown,
+                    false => Effect::None,
+                };
+                return Err(StorageError {
+                    effect,
+                    ..fault.into()
+                });
             }
             sleep(pause).await;
         }
