@@ -1,15 +1,11 @@
-//! Locks on Redis, the topology on etcd; and locks on etcd.
+//! Locks on Redis, the topology on etcd.
 
-use ringfence_client::{
-    Client,
-    counter::{CounterError, Terms},
-    limits::LEASE_MIN,
-};
+use ringfence_client::{Client, limits::LEASE_MIN};
 use ringfence_test_support::{Servers, database::etcd::Etcd, eventually};
 use serde_json::Value;
 
 use super::told;
-use crate::{binary::ringfence, serve::Coordinator};
+use crate::binary::ringfence;
 
 /// One node of three is killed, then two: what a process holds, and what it asks the shards for, does not depend on it.
 #[tokio::test(flavor = "multi_thread")]
@@ -55,51 +51,4 @@ async fn locks_go_on_without_the_majority_that_changes_of_the_topology_wait_for(
     })
     .await;
     assert!(guard.is_held());
-}
-
-/// Every way to a counter is refused at once, with the shard that keeps none.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_topology_with_a_shard_on_etcd_has_no_counters_and_says_why() {
-    let etcd = Etcd::spawn(1).await;
-    let servers = Servers::spawn(1).await;
-    let urls = [servers.urls()[0].clone(), etcd.url()];
-    let both = urls.join(",");
-    let init = ringfence(&[
-        "ring",
-        "init",
-        "--servers-are-new",
-        "--json",
-        "--redis",
-        &both,
-    ]);
-    let shards = ringfence(&["ring", "show", "--json", "--redis", &both]);
-    assert_eq!((init.code, shards.code), (0, 0), "{init:?}, {shards:?}");
-    let shown = told(&shards)["shards"].clone();
-    let shards = shown.as_array().unwrap().iter();
-    let mut on_etcd = shards.filter(|shard| shard["address"] == *etcd.url());
-    let shard = on_etcd.next().unwrap()["id"].as_str().unwrap();
-    let reason = format!("shard {shard}, {}, keeps locks", etcd.url());
-
-    for command in [
-        &["counter", "create", "coins"][..],
-        &["counter", "balance", "coins"],
-    ] {
-        let refused = ringfence(&[command, &["--redis", &both]].concat());
-        assert_eq!(refused.code, 69, "{refused:?}");
-        assert!(refused.stderr.contains(&reason), "{refused:?}");
-    }
-    let direct = Client::builder().servers(both.split(','));
-    let direct = direct.existing_topology(true).build().await.unwrap();
-    let coordinator = Coordinator::start_at(&urls);
-    let by_service = Client::builder().coordinators(&*coordinator.url);
-    let by_service = by_service.build().await.unwrap();
-    for client in [&direct, &by_service] {
-        let created = client.counters().create("coins", Terms::default(), 4).await;
-        let refused: CounterError = created.unwrap_err();
-        assert!(!refused.is_retryable(), "{refused:?}");
-        assert!(refused.to_string().contains(&reason), "{refused}");
-    }
-    let segmented = direct.segmented_lock("coins").create(4).await.unwrap_err();
-    assert!(!segmented.is_retryable(), "{segmented:?}");
-    assert!(segmented.to_string().contains(&reason), "{segmented}");
 }

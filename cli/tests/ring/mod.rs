@@ -1,6 +1,7 @@
 //! `ringfence ring`: shows, plans and resizes, on real servers.
 
 mod etcd;
+mod locks_only;
 mod moved;
 mod namespaces;
 mod postgresql;

@@ -249,32 +249,6 @@ async fn a_coordinator_serves_locks_on_postgresql_and_mariadb_and_no_counters() 
     }
 }
 
-#[tokio::test]
-async fn a_topology_with_counters_gets_no_shard_that_keeps_none() {
-    let (redis, (_server, postgres)) = (founded(1, 0).await, prepared().await);
-    let first = &redis.urls()[0];
-    let created = ringfence(&["counter", "create", "coins", "--redis", first]);
-    assert_eq!(created.code, 0, "{created:?}");
-    for command in [vec!["plan", "--add"], vec!["add", "--dry-run"], vec!["add"]] {
-        let mut args = vec!["ring"];
-        args.extend(&command);
-        args.extend([&*postgres, "--redis", first]);
-        let refused = ringfence(&args);
-        assert_eq!(refused.code, 2, "{refused:?}");
-        let reason = "keeps locks and no counters, and shard a";
-        assert!(refused.stderr.contains(reason), "{refused:?}");
-    }
-    // Nothing is asked of them for that.
-    for newcomer in ["mysql://127.0.0.1:1/locks", "etcd://127.0.0.1:1"] {
-        let refused = ringfence(&["ring", "plan", "--add", newcomer, "--redis", first]);
-        assert_eq!(refused.code, 2, "{refused:?}");
-        let reason = format!("{newcomer} keeps locks and no counters, and shard a");
-        assert!(refused.stderr.contains(&reason), "{refused:?}");
-    }
-    let shown = ring(first, &["show"]);
-    assert_eq!(each(&shown["shards"], "id"), ["a"]);
-}
-
 /// From one kind of server to another, under load.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_topology_on_postgresql_moves_to_mariadb_and_no_lock_is_lost() {
