@@ -117,7 +117,7 @@ pub enum Name {
     Head,
     /// The topology that the shard belongs to, and the record of that, if it is kept here. It outlasts lives.
     Topology,
-    /// The states of 1024 slots. A commit that writes them writes the head too.
+    /// The states of 4096 slots. A commit that writes them writes the head too.
     Slots(u32),
     /// The knowledge about the keys of a slot that arrives.
     Import(Slot),

@@ -2,7 +2,7 @@
 //!
 //! Every document is taken apart field by field: a field that is added to one and not kept here does not compile.
 
-use std::{str::FromStr, time::Duration};
+use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use ringfence_ring::Slot;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use crate::{
     clock::Instant,
     ids::{Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     name::{Label, LockKey},
-    shard::{LockKind, LockMode, Notification, QueuedGrant, Record, Ticket},
+    shard::{LockKind, LockMode, Notification, QueuedGrant, Record, Ticket, slots::PACKED},
 };
 
 /// A document that is none of ours.
@@ -128,9 +128,18 @@ pub(crate) fn head(life: &Life, content: &str, last: Token) -> Result<Head, Malf
     })
 }
 
-/// The packed states of some slots.
+/// The packed states of some slots: the different ones, and the number of each slot's own. Few of many are different,
+/// and the states of all slots have to fit into one commit.
 pub(crate) fn states_text(arming: &Arming, packed: &[u8]) -> String {
-    text(&(arming, hex(packed)))
+    let different: BTreeSet<&[u8]> = packed.chunks(PACKED).collect();
+    let different: Vec<&[u8]> = different.into_iter().collect();
+    let digits = digits(different.len());
+    let number = |state| different.binary_search(&state).expect("it is among them");
+    let numbers = packed.chunks(PACKED).map(number);
+    let numbers: String = numbers
+        .map(|number| format!("{number:0digits$x}"))
+        .collect();
+    text(&(arming, hex(&different.concat()), numbers))
 }
 
 /// Reads packed states; `None` if they are of another arming.
@@ -138,8 +147,29 @@ pub(crate) fn states(arming: &Arming, content: &str) -> Result<Option<Vec<u8>>, 
     if content.is_empty() {
         return Ok(None);
     }
-    let (its, packed): (Arming, String) = serde_json::from_str(content)?;
-    (its == *arming).then(|| bytes(&packed)).transpose()
+    let (its, different, numbers): (Arming, String, String) = serde_json::from_str(content)?;
+    if its != *arming {
+        return Ok(None);
+    }
+    let different = bytes(&different)?;
+    let different: Vec<&[u8]> = different.chunks(PACKED).collect();
+    let state = |number: &[u8]| {
+        let number = usize::from_str_radix(std::str::from_utf8(number).ok()?, 16).ok()?;
+        different.get(number).copied()
+    };
+    let numbers = numbers.as_bytes().chunks(digits(different.len()));
+    let states: Option<Vec<&[u8]>> = numbers.map(state).collect();
+    let states = states.ok_or_else(|| Malformed("the number of a slot's state".into()))?;
+    Ok(Some(states.concat()))
+}
+
+/// Hex digits that number so many states.
+fn digits(states: usize) -> usize {
+    match states {
+        0..=0x10 => 1,
+        0x11..=0x100 => 2,
+        _ => 3,
+    }
 }
 
 /// The import of a slot, which arrives since `epoch`.
@@ -413,8 +443,8 @@ pub(crate) fn notification(content: &str) -> Result<Notification, Malformed> {
     })
 }
 
-/// Slots in one document of states.
-pub(crate) const SLOTS_TOGETHER: usize = 1024;
+/// Slots in one document of states: no more different ones than three digits number.
+pub(crate) const SLOTS_TOGETHER: usize = 0x1000;
 
 /// The number of the document with the state of `slot`.
 pub(crate) fn states_of(slot: Slot) -> u32 {
@@ -445,4 +475,39 @@ fn key(hex: &str) -> Result<LockKey, Malformed> {
 
 fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Malformed> {
     text.parse().map_err(Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_as_they_were_written_however_many_are_different() {
+        let arming = Arming {
+            life: Life::new("life"),
+            epoch: Epoch(7),
+        };
+        for different in [0, 1, 16, 17, 256, 257, SLOTS_TOGETHER as u32] {
+            let state = |index: u32| [b'O', 0, 0, (index >> 8) as u8, index as u8];
+            let indices =
+                (0..SLOTS_TOGETHER as u32).filter_map(|index| index.checked_rem(different));
+            let packed: Vec<u8> = indices.flat_map(state).collect();
+            let text = states_text(&arming, &packed);
+            assert_eq!(states(&arming, &text).unwrap(), Some(packed));
+            let other = Arming {
+                epoch: Epoch(8),
+                ..arming.clone()
+            };
+            assert_eq!(states(&other, &text).unwrap(), None);
+        }
+        for damaged in [
+            "[\"\",\"1\"]",
+            "[\"4f00000001\",\"2\"]",
+            "[\"4f00000001\",\"é\"]",
+        ] {
+            let arming = serde_json::to_string(&arming).unwrap();
+            let text = damaged.replacen('[', &format!("[{arming},"), 1);
+            assert!(states(&serde_json::from_str(&arming).unwrap(), &text).is_err());
+        }
+    }
 }

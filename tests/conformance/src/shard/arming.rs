@@ -10,8 +10,10 @@ use super::{
 };
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Arm, Grace, Op, Reply, ShardError},
+    name::{LockKey, Namespace},
+    shard::{Arm, Grace, Mode, Op, Reply, ShardError, SlotState, SlotStates},
 };
+use ringfence_ring::{Replicas, Slot, SlotCount};
 
 /// A life without state answers every request with that.
 pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn Fixture) {
@@ -70,6 +72,46 @@ pub async fn only_the_topology_that_a_shard_belongs_to_arms_it(fixture: &dyn Fix
     assert_eq!(control(fixture).await.armed().await.expect("answer"), None);
     let armed = armed_with(fixture, FIRST + 1, Grace::None).await;
     assert!(armed.expect("its own").armed_now);
+}
+
+/// A shard may have slots of every rank of the largest ring.
+pub async fn all_slots_of_the_largest_ring_are_armed_at_once(fixture: &dyn Fixture) {
+    let slots: Vec<Slot> = SlotCount::MAX.all(Replicas::MAX).collect();
+    let state = |slot: Slot| SlotState {
+        mode: match slot.index() % 3 {
+            0 => Mode::Shut,
+            _ => Mode::Open,
+        },
+        epoch: Epoch(1 + slot.index() as u64 % 5),
+    };
+    let arm = Arm {
+        slots: SlotStates::new(slots.iter().copied(), state),
+        ..arm(fixture, FIRST, Grace::None)
+    };
+    let armed = control(fixture).await.arm(&arm).await;
+    assert!(armed.expect("it was not armed").armed_now);
+    let is_open = |slot: &Slot| state(*slot).mode == Mode::Open;
+    let (open, shut): (Vec<Slot>, Vec<Slot>) = slots.into_iter().partition(is_open);
+    for slot in [shut[0], shut[shut.len() / 2], shut[shut.len() - 1]] {
+        let mark = quiet_mark(FIRST, QUIET, vec![slot]);
+        let quiet = marked_quiet(fixture, &mark).await;
+        assert!(!quiet.expect("it is armed"), "slot {slot} is shut");
+    }
+    let mark = quiet_mark(FIRST, QUIET, open);
+    let quiet = marked_quiet(fixture, &mark).await;
+    assert!(quiet.expect("it is armed"), "every slot is open");
+
+    let namespace = Namespace::new("large").expect("a plain word");
+    let keys = (0..100_u32).map(|at| LockKey::new(&namespace, &at.to_be_bytes(), SlotCount::MAX));
+    let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
+    for key in keys.map(|key| key.expect("a key of fair length")) {
+        let SlotState { mode, epoch } = state(key.slot());
+        let reply = desk.acquire(&key, nonce(), LONG).await;
+        match mode {
+            Mode::Open => assert_eq!(word(&reply), "granted"),
+            _ => assert_eq!(reply, Reply::Moved { epoch }),
+        }
+    }
 }
 
 /// Until every earlier lease must have ended, all requesters wait: a repeat may be of an earlier

@@ -193,6 +193,7 @@ macro_rules! lock_conformance {
             a_batch_that_does_not_fit_below_the_end_of_the_counter_uses_no_number,
             an_unarmed_shard_answers_nothing_and_writes_nothing,
             only_the_topology_that_a_shard_belongs_to_arms_it,
+            all_slots_of_the_largest_ring_are_armed_at_once,
             arming_with_no_greater_epoch_changes_nothing,
             a_life_says_what_it_is_armed_with,
             a_greater_epoch_arms_anew,
