@@ -88,22 +88,26 @@ async fn prepare(url: &str) -> Result<(), ShardError> {
 /// authorities, the certificate and its key. `plain` is the address of a server without TLS.
 async fn only_by_tls(secured: &Secured, url: &str, plain: &str, mode: &str, names: [&str; 3]) {
     let stranger = Secured::default();
-    let known = |files: &Secured, url: &str, count: usize| {
-        let files = ["ca.pem", "client.pem", "client.key"].map(|name| files.path(name));
+    let known = |[ca, client]: [&Secured; 2], url: &str, count: usize| {
+        let client = ["client.pem", "client.key"].map(|name| client.path(name));
+        let files = [ca.path("ca.pem")].into_iter().chain(client);
         let files = names.iter().zip(files).take(count);
         let files: String = files
             .map(|(name, path)| format!("&{name}={path}"))
             .collect();
         format!("{url}?{mode}{files}")
     };
-    prepare(&known(secured, url, 3)).await.unwrap();
+    let both = [secured; 2];
+    prepare(&known(both, url, 3)).await.unwrap();
     let other_name = url.replace("127.0.0.1", "localhost");
     for (refused, why) in [
-        (known(&stranger, url, 3), "certificate"),
-        (known(secured, &other_name, 3), "certificate"),
-        (known(secured, url, 1), ""),
+        (known([&stranger; 2], url, 3), "certificate"),
+        (known(both, &other_name, 3), "certificate"),
+        (known(both, url, 1), ""),
         (url.to_owned(), ""),
-        (known(secured, plain, 3), ""),
+        (known(both, plain, 3), ""),
+        (known([&stranger, secured], url, 3), "certificate"),
+        (known([secured, &stranger], url, 3), ""),
     ] {
         match prepare(&refused).await {
             Err(ShardError::Unusable { reason }) => assert!(reason.contains(why), "{reason}"),
