@@ -179,7 +179,7 @@ impl Command {
     /// everything that a person needs to know.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Serve(_) => "info",
+            Self::Serve(_) => "info,zookeeper_client=warn",
             Self::Demo(_) | Self::Dev(_) => "warn",
             _ => "off",
         }

@@ -46,7 +46,12 @@ pub enum ServerAddress {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerAddressError {
-    /// It is not one of Redis, nor of another kind.
+    /// It begins like none.
+    #[error(
+        "an address begins with redis://, rediss://, redis+sentinel://, postgres://, mysql://, etcd://, etcds:// or zookeeper://"
+    )]
+    Unknown,
+    /// It begins like one of Redis.
     #[error(transparent)]
     Redis(#[from] AddressError),
     /// It begins like one of PostgreSQL.
@@ -152,7 +157,11 @@ impl FromStr for ServerAddress {
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
         match Kind::of(url) {
-            Kind::Redis => Ok(Self::Redis(url.parse()?)),
+            Kind::Redis => match url.parse() {
+                Ok(address) => Ok(Self::Redis(address)),
+                Err(error) if url.starts_with("redis") => Err(ServerAddressError::Redis(error)),
+                Err(_) => Err(ServerAddressError::Unknown),
+            },
             #[cfg(feature = "postgres")]
             Kind::Postgres => Ok(Self::Postgres(url.parse()?)),
             #[cfg(feature = "mysql")]

@@ -191,6 +191,7 @@ impl Wire {
                     reason: error.to_string(),
                 })
             }
+            Error::NoHosts => Failure::Elsewhere("no server of it takes requests".into()),
             _ => Failure::Elsewhere(error.to_string()),
         }
     }

@@ -1,7 +1,7 @@
 //! URLs of servers.
 
 use proptest::{prelude::*, sample::select};
-use ringfence_coordinator::shard::ServerAddress;
+use ringfence_coordinator::shard::{ServerAddress, ServerAddressError};
 use ringfence_test_support::{damaged, damages};
 
 use super::REASON_BYTES_MAX;
@@ -49,6 +49,16 @@ fn check(url: &str) -> Result<(), TestCaseError> {
         Err(_) => prop_assert!(said.len() <= REASON_BYTES_MAX + url.len(), "{said}"),
     }
     Ok(())
+}
+
+#[test]
+fn an_address_of_no_kind_is_refused_with_the_kinds_that_there_are() {
+    for url in ["zk://a", "http://b", "a:6379", ""] {
+        let refused = url.parse::<ServerAddress>();
+        assert_eq!(refused, Err(ServerAddressError::Unknown), "{url}");
+    }
+    let refused = "redis://a:b".parse::<ServerAddress>();
+    assert!(matches!(refused, Err(ServerAddressError::Redis(_))));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::Token,
     random::Random,
-    shard::{Op, Reply, Shard},
+    shard::{Op, Reply, Shard, ShardError},
     zookeeper::ZookeeperOptions,
 };
 use ringfence_test_support::database::zookeeper::Zookeeper;
@@ -37,6 +37,18 @@ async fn a_tick_that_counts_time_from_before_a_grant_ends_no_lease() {
     let zookeeper = OnZookeeper::new().await;
     let process = || zookeeper.process();
     witnessed::a_tick_that_counts_time_from_before_a_grant_ends_no_lease(&zookeeper, process).await;
+}
+
+#[tokio::test]
+async fn of_an_ensemble_that_does_not_run_no_server_takes_requests() {
+    let shard = OnZookeeper::at("zookeeper://127.0.0.1:1").process();
+    match shard.connect_control().await {
+        Err(ShardError::Unreachable { reason }) => assert_eq!(
+            reason,
+            "zookeeper://127.0.0.1:1: no server of it takes requests"
+        ),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A shard on an ensemble of the test's own, and a lock there that is held all the time.
