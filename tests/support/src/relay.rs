@@ -24,10 +24,15 @@ pub struct Relay {
 impl Relay {
     /// A relay to the listener on 127.0.0.1:`server` at the time of each connection.
     pub async fn to(server: u16) -> Self {
+        Self::in_pieces(server, BYTES_A_TURN).await
+    }
+
+    /// One that carries up to `bytes` a turn.
+    pub async fn in_pieces(server: u16, bytes: usize) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut carriers = JoinSet::new();
-        carriers.spawn(accept(listener, server));
+        carriers.spawn(accept(listener, server, bytes));
         Self {
             port,
             _carriers: carriers,
@@ -40,7 +45,7 @@ impl Relay {
     }
 }
 
-async fn accept(listener: TcpListener, server: u16) {
+async fn accept(listener: TcpListener, server: u16, bytes: usize) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         connections.spawn(async move {
@@ -50,15 +55,18 @@ async fn accept(listener: TcpListener, server: u16) {
                 server.set_nodelay(true).unwrap();
                 let ((from_client, to_client), (from_server, to_server)) =
                     (client.into_split(), server.into_split());
-                tokio::join!(carry(from_client, to_server), carry(from_server, to_client));
+                tokio::join!(
+                    carry(from_client, to_server, bytes),
+                    carry(from_server, to_client, bytes)
+                );
             }
         });
     }
 }
 
 /// Relays all bytes, and then closes its destination.
-async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
-    let mut bytes = [0; BYTES_A_TURN];
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, bytes: usize) {
+    let mut bytes = vec![0; bytes];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         if to.write_all(&bytes[..count]).await.is_err() {
             return;

@@ -9,6 +9,7 @@ mod division;
 pub mod etcd;
 mod links;
 pub mod mariadb;
+pub mod pgbouncer;
 pub mod postgresql;
 pub mod zookeeper;
 

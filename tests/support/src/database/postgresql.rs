@@ -3,7 +3,7 @@
 use std::{
     fs,
     ops::{Deref, DerefMut},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use nix::sys::signal::Signal;
@@ -155,10 +155,14 @@ impl PostgreSql {
         self.port
     }
 
+    /// Where its socket is.
+    pub(super) fn dir(&self) -> &Path {
+        self.home.dir.path()
+    }
+
     /// Its address, for [`connect`]: database and user are `postgres`.
     pub fn address(&self) -> String {
-        let dir = self.home.dir.path().display();
-        let port = self.port;
+        let (dir, port) = (self.dir().display(), self.port);
         format!("postgresql:///postgres?user=postgres&host={dir}&port={port}")
     }
 
