@@ -15,6 +15,10 @@ mod postgres {
     ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::slow());
 }
 
+mod postgres_through_a_pooler {
+    ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::slow_and_pooled());
+}
+
 mod mariadb {
     ringfence_conformance::lock_conformance!(crate::mariadb_fixture::Maria::slow());
 }

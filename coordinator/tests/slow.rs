@@ -23,7 +23,11 @@ impl Slow {
 
     /// From now on the way leads through a relay to `port`, at whose own port is the shard that `at` makes.
     pub(crate) async fn down(&self, port: u16, at: impl FnOnce(u16) -> Arc<dyn Shard> + Send) {
-        let relay = Relay::to(port).await;
+        self.down_by(Relay::to(port).await, at);
+    }
+
+    /// The same through `relay`.
+    pub(crate) fn down_by(&self, relay: Relay, at: impl FnOnce(u16) -> Arc<dyn Shard>) {
         let slow = (at(relay.port()), relay);
         assert!(self.0.set(slow).is_ok(), "slow already");
     }

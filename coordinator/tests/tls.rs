@@ -1,8 +1,11 @@
 //! A server that is not the one it says, or to which we are nobody, is not spoken to.
 
+use std::sync::Arc;
+
 use ringfence_coordinator::{
     ids::ClientId,
     name::KeyPrefix,
+    random::Random,
     shard::{
         ServerOptions, Shard, ShardError,
         redis::{Address, RedisOptions, RedisShard},
@@ -11,7 +14,7 @@ use ringfence_coordinator::{
 };
 use ringfence_test_support::{
     Secured, Sentinel,
-    database::{mariadb::MariaDb, postgresql::PostgreSql},
+    database::{mariadb::MariaDb, pgbouncer::PgBouncer, postgresql::PostgreSql},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -88,13 +91,8 @@ async fn prepare(url: &str) -> Result<(), ShardError> {
 /// authorities, the certificate and its key. `plain` is the address of a server without TLS.
 async fn only_by_tls(secured: &Secured, url: &str, plain: &str, mode: &str, names: [&str; 3]) {
     let stranger = Secured::default();
-    let known = |[ca, client]: [&Secured; 2], url: &str, count: usize| {
-        let client = ["client.pem", "client.key"].map(|name| client.path(name));
-        let files = [ca.path("ca.pem")].into_iter().chain(client);
-        let files = names.iter().zip(files).take(count);
-        let files: String = files
-            .map(|(name, path)| format!("&{name}={path}"))
-            .collect();
+    let known = |files: [&Secured; 2], url: &str, count: usize| {
+        let files = parameters(files, &names[..count]);
         format!("{url}?{mode}{files}")
     };
     let both = [secured; 2];
@@ -116,6 +114,16 @@ async fn only_by_tls(secured: &Secured, url: &str, plain: &str, mode: &str, name
     }
 }
 
+/// The parameters `names`: of the authorities, of the client's certificate and of its key.
+fn parameters([ca, client]: [&Secured; 2], names: &[&str]) -> String {
+    let client = ["client.pem", "client.key"].map(|name| client.path(name));
+    let files = [ca.path("ca.pem")].into_iter().chain(client);
+    let files = names.iter().zip(files);
+    files
+        .map(|(name, path)| format!("&{name}={path}"))
+        .collect()
+}
+
 #[tokio::test]
 async fn postgresql_is_reached_by_tls_and_by_nothing_else() {
     let secured = Secured::default();
@@ -125,6 +133,38 @@ async fn postgresql_is_reached_by_tls_and_by_nothing_else() {
         .map(|port| format!("postgres://postgres@127.0.0.1:{port}/postgres"));
     let names = ["sslrootcert", "sslcert", "sslkey"];
     only_by_tls(&secured, &url, &plain, "sslmode=verify-full", names).await;
+}
+
+/// The URL's parameters are for both.
+#[tokio::test]
+async fn a_pooler_and_the_server_behind_it_are_reached_by_tls() {
+    let (secured, stranger) = (Secured::default(), Secured::default());
+    let server = PostgreSql::spawn_secured(&secured).await;
+    let pooler = PgBouncer::spawn_secured(&server, "postgres", 2, &secured).await;
+    let (port, direct) = (pooler.port(), server.port());
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{port}/postgres?direct=127.0.0.1:{direct}&sslmode=verify-full"
+    );
+    let connect = async |files: &Secured| {
+        let files = parameters([files; 2], &["sslrootcert", "sslcert", "sslkey"]);
+        let address = format!("{url}{files}").parse().unwrap();
+        let options = ServerOptions::new(address, ClientId(7), KeyPrefix::default());
+        let shard = options.shard(&Arc::new(Random::from_os()));
+        let prepared = options.prepare().await;
+        let listens = shard.listen(ClientId(7)).await.map(drop);
+        [prepared, listens, shard.connect_control().await.map(drop)]
+    };
+    for done in connect(&secured).await {
+        done.unwrap();
+    }
+    for refused in connect(&stranger).await {
+        match refused {
+            Err(ShardError::Unusable { reason }) => {
+                assert!(reason.contains("certificate"), "{reason}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::{
 
 use ringfence_client::{Client, Token};
 use ringfence_test_support::{
-    database::{mariadb::MariaDb, postgresql::PostgreSql},
+    database::{mariadb::MariaDb, pgbouncer::PgBouncer, postgresql::PostgreSql},
     eventually,
 };
 use serde_json::{Value, json};
@@ -210,6 +210,22 @@ async fn a_topology_on_postgresql_alone_has_locks_and_no_counters() {
         refused.stderr.contains("belongs to topology"),
         "{refused:?}"
     );
+}
+
+/// The tables are made at the server itself. Other processes learn of both from the record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topology_is_reached_through_a_pooler() {
+    let server = PostgreSql::spawn_with(&[("fsync", "off")]).await;
+    let pooler = PgBouncer::spawn(&server, "postgres", 2).await;
+    let (port, direct) = (pooler.port(), server.port());
+    let shown = format!("postgres://127.0.0.1:{port}/postgres?direct=127.0.0.1:{direct}");
+    let url = shown.replace("//", "//postgres@");
+    let init = ["init", "--servers-are-new", "--max-lease", "2s"];
+    assert_eq!(ring(&url, &init)["done"], "founded");
+    let shards = &ring(&url, &["show"])["shards"];
+    assert_eq!(each(shards, "address"), [shown]);
+    let locked = ringfence(&["lock", "nightly", "--redis", &url, "--", "true"]);
+    assert_eq!(locked.code, 0, "{locked:?}");
 }
 
 /// A coordinator with one shard on each, and none on Redis.

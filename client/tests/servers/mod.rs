@@ -20,6 +20,8 @@ mod lost_notifications;
 mod manifests;
 mod multi;
 mod odd_names;
+#[cfg(feature = "postgres")]
+mod pooler;
 mod queue;
 mod recover;
 mod replicated;

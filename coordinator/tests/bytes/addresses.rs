@@ -9,7 +9,7 @@ use super::REASON_BYTES_MAX;
 /// Damage makes none of it by chance.
 const PASSWORD: &str = "pAssw0rd";
 
-const URLS: [&str; 17] = [
+const URLS: [&str; 18] = [
     "redis://user:pAssw0rd@db.example:7000/2",
     "redis://127.0.0.1",
     "rediss://user:pAssw0rd@[::1]:6380/0?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
@@ -22,6 +22,7 @@ const URLS: [&str; 17] = [
     "mariadb://coin:pAssw0rd@[::1]/locks",
     "postgres://coin:pAssw0rd@db/locks?sslmode=verify-full&sslrootcert=/nowhere/ca.pem&sslcert=/nowhere/c",
     "mysql://coin:pAssw0rd@db/locks?ssl-mode=VERIFY_IDENTITY&ssl-ca=/nowhere/ca.pem&ssl-key=/nowhere/k",
+    "postgres://coin:pAssw0rd@pool:6432/locks?direct=[::1]:6543",
     "etcd://coin:pAssw0rd@a:1,b,[::1]:3",
     "etcds://coin:pAssw0rd@a?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
     "zookeeper://coin:pAssw0rd@a:1,b,[::1]:3/apps/locks",

@@ -6,18 +6,22 @@ use async_trait::async_trait;
 use ringfence_conformance::store::Fixture;
 use ringfence_coordinator::{
     name::{LockKey, Namespace},
-    shard::docs::{Commit, Committed, Expected, Name, TokenChange, Write},
+    shard::{
+        ShardError,
+        docs::{Commit, Committed, Expected, Name, TokenChange, Write},
+        postgres::postgres_store,
+    },
 };
 use ringfence_ring::SlotCount;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
 
 /// How long the server takes to write a lock.
-const HELD_UP: Duration = Duration::from_millis(600);
+pub(super) const HELD_UP: Duration = Duration::from_millis(600);
 
 /// The other request comes so much later: the first one is in the middle of its commit.
-const LATER: Duration = Duration::from_millis(100);
+pub(super) const LATER: Duration = Duration::from_millis(100);
 
 /// A server whose commits can be held up.
 #[async_trait]
@@ -52,16 +56,20 @@ impl HoldsUp for Maria {
     }
 }
 
-fn lock() -> Name {
+pub(super) fn lock() -> Name {
     lock_of(b"key")
 }
 
-fn lock_of(key: &[u8]) -> Name {
+pub(super) fn lock_of(key: &[u8]) -> Name {
     let key = LockKey::new(&Namespace::default(), key, SlotCount::default());
     Name::Lock(key.unwrap())
 }
 
-fn commit(checks: Vec<(Name, Expected)>, writes: &[(Name, Expected)], version: u64) -> Commit {
+pub(super) fn commit(
+    checks: Vec<(Name, Expected)>,
+    writes: &[(Name, Expected)],
+    version: u64,
+) -> Commit {
     let write = |(name, expected): &(Name, Expected)| Write {
         name: name.clone(),
         expected: *expected,
@@ -134,6 +142,39 @@ pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixt
         session
     });
     session.read(&[], None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_whose_caller_is_gone_does_not_wait_on() {
+    the_server_gives_up_a_commit_that_waits_too_long(&Postgres::bare().await).await;
+}
+
+/// Otherwise statements pile up behind one that is held up.
+pub(crate) async fn the_server_gives_up_a_commit_that_waits_too_long(fixture: &Postgres) {
+    let mut options = fixture.options.clone();
+    options.response_timeout = HELD_UP;
+    let store = postgres_store(options);
+    let mut session = store.open(None).await.unwrap();
+    let (holder, observer) = (fixture.raw().await, fixture.raw().await);
+    let schema = fixture.options.prefix.as_str();
+    let hold = format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('{schema}', 0))");
+    holder.batch_execute(&hold).await.unwrap();
+    let change = commit(Vec::new(), &[(lock(), Expected::Absent)], 1);
+    let given_up = session.commit(&change).await;
+    assert!(
+        matches!(given_up, Err(ShardError::NoReply { .. })),
+        "{given_up:?}"
+    );
+    drop(session);
+    let name = format!("ringfence {schema}");
+    let waiting =
+        "SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    let end = timeout(4 * HELD_UP, async {
+        while !observer.query(waiting, &[&name]).await.unwrap().is_empty() {
+            sleep(LATER / 10).await;
+        }
+    });
+    end.await.expect("it waits no longer");
 }
 
 macro_rules! held_up {

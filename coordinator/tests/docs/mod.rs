@@ -4,6 +4,7 @@ mod crash;
 mod etcd;
 mod held_up;
 mod mutants;
+mod pooled;
 mod races;
 mod suite;
 mod undone;

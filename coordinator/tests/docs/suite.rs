@@ -94,6 +94,10 @@ mod postgres {
     ringfence_conformance::store_conformance!(crate::postgres_fixture::Postgres::bare());
 }
 
+mod postgres_through_a_pooler {
+    ringfence_conformance::store_conformance!(crate::postgres_fixture::Postgres::bare_and_pooled());
+}
+
 mod etcd {
     ringfence_conformance::store_conformance!(crate::etcd_fixture::OnEtcd::bare());
 }

@@ -17,10 +17,17 @@ use ringfence_coordinator::{
     shard::{
         Shard,
         docs::DocsShard,
-        postgres::{PostgresOptions, Tables, create, postgres_shard, schema},
+        postgres::{PostgresAddress, PostgresOptions, Tables, create, postgres_shard, schema},
     },
 };
-use ringfence_test_support::database::postgresql::{Connection, PostgreSql};
+use ringfence_test_support::{
+    Relay,
+    database::{
+        pgbouncer::PgBouncer,
+        postgresql::{Connection, PostgreSql},
+    },
+    eventually,
+};
 
 use crate::{shared::Shared, slow::Slow};
 
@@ -36,9 +43,17 @@ const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
 /// What tests need not wait for: a server that loses its machine's memory.
 const SETTINGS: [(&str, &str); 2] = [("fsync", "off"), ("max_connections", "300")];
 
+/// Connections that a pooler has to the server: fewer than it has clients.
+const POOLED: usize = 2;
+
+/// More than the bytes of a start-up packet.
+const START_UP: usize = 128;
+
 /// A schema on a server, and the shard in it.
 pub(crate) struct Postgres {
     pub(crate) server: Arc<PostgreSql>,
+    /// What is between the shard and the server.
+    pub(crate) pooler: Option<PgBouncer>,
     pub(crate) options: PostgresOptions,
     shard: Arc<DocsShard>,
     /// From here on the shard's clock is slow.
@@ -65,6 +80,26 @@ impl Postgres {
     /// An empty schema, of a member of none.
     pub(crate) async fn bare() -> Self {
         Self::bare_on(Self::shared().await, Tables::Logged).await
+    }
+
+    /// The same through a pooler that has `connections` to the server.
+    pub(crate) async fn pooled(mut self, connections: usize) -> Self {
+        let pooler = PgBouncer::spawn(&self.server, "postgres", connections).await;
+        let (port, direct) = (pooler.port(), self.server.port());
+        self.pooler = Some(pooler);
+        self.options.address = address("postgres", port, Some(direct));
+        self.shard = shard_at(&self.options);
+        self
+    }
+
+    /// As [`slow`](Self::slow), through a pooler.
+    pub(crate) async fn slow_and_pooled() -> Self {
+        Self::slow().await.pooled(POOLED).await
+    }
+
+    /// As [`bare`](Self::bare), through a pooler.
+    pub(crate) async fn bare_and_pooled() -> Self {
+        Self::bare().await.pooled(POOLED).await
     }
 
     async fn shared() -> Arc<PostgreSql> {
@@ -98,14 +133,18 @@ impl Postgres {
         mutant
     }
 
-    async fn bare_on(server: Arc<PostgreSql>, tables: Tables) -> Self {
+    pub(crate) async fn bare_on(server: Arc<PostgreSql>, tables: Tables) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let prefix = format!("test_{}", NUMBER.fetch_add(1, Relaxed));
-        let mut options = options_at(server.port());
+        let mut options = PostgresOptions::new(address("postgres", server.port(), None));
         options.prefix = KeyPrefix::new(&prefix).unwrap();
+        // Of many tests at a time.
+        options.connect_timeout = Duration::from_secs(10);
+        options.response_timeout = Duration::from_secs(10);
         create(&options, tables).await.unwrap();
         Self {
             server,
+            pooler: None,
             shard: shard_at(&options),
             options,
             start_ms: UNIX_EPOCH.elapsed().unwrap().as_millis(),
@@ -130,6 +169,21 @@ impl Postgres {
         self.raw().await.batch_execute(&statements).await.unwrap();
     }
 
+    /// Ends the server's connections of this shard.
+    pub(crate) async fn end_backends(&self) {
+        let raw = self.raw().await;
+        let name = format!("ringfence {}", self.options.prefix);
+        let end = "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+        let ended = raw.query(end, &[&name]).await.unwrap();
+        let ended: Vec<i32> = ended.iter().map(|row| row.get(0)).collect();
+        // A pooler gives no request to one that has ended, but to one that is about to end.
+        eventually("the connections have ended", async || {
+            let left = "SELECT FROM pg_stat_activity WHERE pid = ANY ($1)";
+            raw.query(left, &[&ended]).await.unwrap().is_empty()
+        })
+        .await;
+    }
+
     async fn move_clock(&self, by_ms: i64) {
         let start = self.start_ms;
         let ahead_ms = self.ahead_ms.fetch_add(by_ms, Relaxed) + by_ms;
@@ -141,13 +195,13 @@ impl Postgres {
     }
 }
 
-fn options_at(port: u16) -> PostgresOptions {
-    let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
-    let mut options = PostgresOptions::new(url.parse().unwrap());
-    // Of many tests at a time.
-    options.connect_timeout = Duration::from_secs(10);
-    options.response_timeout = Duration::from_secs(10);
-    options
+/// The address at `port`; or of a pooler there, whose server is at `direct`.
+pub(crate) fn address(user: &str, port: u16, direct: Option<u16>) -> PostgresAddress {
+    let mut url = format!("postgres://{user}@127.0.0.1:{port}/postgres");
+    if let Some(direct) = direct {
+        url = format!("{url}?direct=127.0.0.1:{direct}");
+    }
+    url.parse().unwrap()
 }
 
 fn shard_at(options: &PostgresOptions) -> Arc<DocsShard> {
@@ -171,12 +225,22 @@ impl Fixture for Postgres {
     }
 
     async fn slow_down(&self) {
+        let (server, pooler) = (
+            self.server.port(),
+            self.pooler.as_ref().map(PgBouncer::port),
+        );
         let at = |port| -> Arc<dyn Shard> {
-            let mut options = options_at(port);
-            options.prefix = self.options.prefix.clone();
+            let mut options = self.options.clone();
+            options.address = address("postgres", port, pooler.map(|_| server));
             shard_at(&options)
         };
-        self.slow.down(self.server.port(), at).await;
+        match pooler {
+            // It takes a start-up packet whole, and not in parts.
+            Some(pooler) => self
+                .slow
+                .down_by(Relay::in_pieces(pooler, START_UP).await, at),
+            None => self.slow.down(server, at).await,
+        }
     }
 
     async fn turn(&self) {
@@ -206,10 +270,7 @@ impl Fixture for Postgres {
 
     /// As a promoted standby, which has all records.
     async fn restart(&self) {
-        self.run(
-            "UPDATE {}.life SET id = gen_random_uuid();
-             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ringfence {}'",
-        )
-        .await;
+        self.run("UPDATE {}.life SET id = gen_random_uuid()").await;
+        self.end_backends().await;
     }
 }

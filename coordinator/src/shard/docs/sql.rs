@@ -29,7 +29,7 @@ pub(crate) fn committed(
         }
         2 => Err(ShardError::Unarmed),
         _ => Err(ShardError::NoReply {
-            reason: "another connection has ended this one".into(),
+            reason: "another connection or a crash of the server has ended this one".into(),
         }),
     }
 }

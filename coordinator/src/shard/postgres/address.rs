@@ -15,7 +15,16 @@ use crate::shard::{
 /// The query parameters of TLS: whether it is used, and those that name files.
 const SSL: [&str; 4] = ["sslmode", "sslrootcert", "sslcert", "sslkey"];
 
+/// The query parameter that names the server itself.
+const DIRECT: &str = "direct";
+
+/// Those that are not for it.
+const NOT_DIRECT: [&str; 4] = [DIRECT, "host", "hostaddr", "port"];
+
 /// The address of a server: `postgres://user:password@host:port/database`. Shown without user and password.
+///
+/// `?direct=host:port` is for a transaction pooler at the address, and names the server behind it. Messages and the making
+/// of tables take that way. Everything else in the URL counts for both.
 ///
 /// `?sslmode=verify-full` is for TLS: the server's certificate must be for the host that the address names. It is checked
 /// against the system's authorities, or against those in a file: `&sslrootcert=/path/ca.pem`. For servers that require a
@@ -26,6 +35,8 @@ pub struct PostgresAddress {
     pub(super) config: Config,
     /// `None`: without TLS.
     pub(super) tls: Option<Tls>,
+    /// The server behind the pooler that is at the address.
+    direct: Option<Box<PostgresAddress>>,
     shown: String,
 }
 
@@ -42,13 +53,31 @@ impl PostgresAddress {
     /// [`PostgresAddressError`].
     pub(crate) fn sibling(&self, shown: &str) -> Result<Self, PostgresAddressError> {
         let mut sibling = Self::parse(shown, self.tls.as_ref())?;
-        if let Some(user) = self.config.get_user() {
-            sibling.config.user(user);
-        }
-        if let Some(password) = self.config.get_password() {
-            sibling.config.password(password);
-        }
+        sibling.log_in_as(&self.config);
         Ok(sibling)
+    }
+
+    /// Whether a transaction pooler is at the address.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// The server itself.
+    pub(super) fn server(&self) -> &Self {
+        self.direct.as_deref().unwrap_or(self)
+    }
+
+    /// Takes over the user and the password of `known`.
+    fn log_in_as(&mut self, known: &Config) {
+        if let Some(user) = known.get_user() {
+            self.config.user(user);
+        }
+        if let Some(password) = known.get_password() {
+            self.config.password(password);
+        }
+        if let Some(direct) = &mut self.direct {
+            direct.log_in_as(known);
+        }
     }
 
     /// Without user, password and files.
@@ -61,8 +90,9 @@ impl PostgresAddress {
         if Kind::of(url) != Kind::Postgres {
             return Err(PostgresAddressError("it begins otherwise".into()));
         }
-        let (url, ssl) = take(url, SSL);
-        let config = url.parse::<Config>();
+        let (rest, _) = take(url, [DIRECT]);
+        let (rest, ssl) = take(&rest, SSL);
+        let config = rest.parse::<Config>();
         let mut config = config.map_err(|_| PostgresAddressError("it cannot be read".into()))?;
         let tls = asked(ssl, tls).map_err(PostgresAddressError)?;
         config.ssl_mode(match tls {
@@ -73,7 +103,6 @@ impl PostgresAddress {
             let reason = "it names one server";
             return Err(PostgresAddressError(reason.into()));
         };
-        let port = config.get_ports().first().copied().unwrap_or(5432);
         let database = config.get_dbname().or(config.get_user());
         let database = database.unwrap_or("postgres");
         let is_plain_host = match host {
@@ -90,23 +119,70 @@ impl PostgresAddress {
                 "sslmode=verify-full is for a host".into(),
             ));
         }
-        let mut shown = match host {
-            Host::Tcp(host) if host.contains(':') => {
-                format!("postgres://[{host}]:{port}/{database}")
-            }
-            Host::Tcp(host) => format!("postgres://{host}:{port}/{database}"),
-            Host::Unix(folder) => {
-                format!(
-                    "postgres:///{database}?host={}&port={port}",
-                    folder.display()
-                )
-            }
-        };
-        if tls.is_some() {
-            shown += "?sslmode=verify-full";
+        let mut direct = Self::behind(url, &config, database, tls.as_ref())?;
+        if let Some(direct) = &mut direct {
+            direct.log_in_as(&config);
         }
-        Ok(Self { config, tls, shown })
+        let behind = direct.as_deref().map(|direct| place(&direct.config));
+        let shown = shown(&config, database, behind, tls.is_some());
+        Ok(Self {
+            config,
+            tls,
+            direct,
+            shown,
+        })
     }
+
+    /// The server that `url` names beside a pooler, which is at `config`.
+    fn behind(
+        url: &str,
+        config: &Config,
+        database: &str,
+        tls: Option<&Tls>,
+    ) -> Result<Option<Box<Self>>, PostgresAddressError> {
+        let query = url.rsplit_once('?').map_or("", |(_, query)| query);
+        let (query, [direct, ..]) = take(&format!("?{query}"), NOT_DIRECT);
+        let Some(direct) = direct else {
+            return Ok(None);
+        };
+        let server = Self::parse(&format!("postgres://{direct}/{database}{query}"), tls);
+        match server {
+            Ok(server) if is_plain(&direct, ":[]") && place(&server.config) != place(config) => {
+                Ok(Some(Box::new(server)))
+            }
+            _ => Err(PostgresAddressError(
+                "direct is the host and the port of the server behind the pooler, as in ?direct=db:5432".into(),
+            )),
+        }
+    }
+}
+
+/// Host and port, if it is not a socket.
+fn place(config: &Config) -> String {
+    let port = port(config);
+    match config.get_hosts() {
+        [Host::Tcp(host)] if host.contains(':') => format!("[{host}]:{port}"),
+        [Host::Tcp(host)] => format!("{host}:{port}"),
+        _ => String::new(),
+    }
+}
+
+fn port(config: &Config) -> u16 {
+    config.get_ports().first().copied().unwrap_or(5432)
+}
+
+/// The URL without what is secret or of this machine alone.
+fn shown(config: &Config, database: &str, direct: Option<String>, has_tls: bool) -> String {
+    let socket = match config.get_hosts() {
+        [Host::Unix(folder)] => Some(format!("host={}&port={}", folder.display(), port(config))),
+        _ => None,
+    };
+    let direct = direct.map(|place| format!("{DIRECT}={place}"));
+    let tls = has_tls.then(|| "sslmode=verify-full".to_owned());
+    let query: Vec<String> = [socket, direct, tls].into_iter().flatten().collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    let (place, query) = (place(config), query.join("&"));
+    format!("postgres://{place}/{database}{mark}{query}")
 }
 
 /// The TLS that the values of [`SSL`] ask for, or `known` instead of it.
@@ -148,6 +224,8 @@ impl fmt::Debug for PostgresAddress {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -162,6 +240,53 @@ mod tests {
         assert_eq!(sibling.as_str(), "postgres://other:1/locks");
         let error = "postgres://coin:s3cret@db:port".parse::<PostgresAddress>();
         assert!(!error.expect_err("no port").to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn a_pooler_has_a_server_behind_it() {
+        let url = "postgres://coin:s3cret@pool:6432/locks?connect_timeout=7&direct=db";
+        let address: PostgresAddress = url.parse().expect("one");
+        assert_eq!(
+            address.as_str(),
+            "postgres://pool:6432/locks?direct=db:5432"
+        );
+        let server = address.server();
+        assert_eq!(server.as_str(), "postgres://db:5432/locks");
+        assert_eq!(
+            server.config.get_connect_timeout(),
+            Some(&Duration::from_secs(7))
+        );
+        let other = address.sibling("postgres://pool/locks?direct=[::1]:7");
+        let other = other.expect("one");
+        assert_eq!(other.as_str(), "postgres://pool:5432/locks?direct=[::1]:7");
+        for server in [server, other.server()] {
+            assert_eq!(server.config.get_user(), Some("coin"));
+            assert_eq!(server.config.get_password(), Some(&b"s3cret"[..]));
+        }
+        let socket: PostgresAddress = "postgres:///locks?host=/run/pool&direct=db:1"
+            .parse()
+            .expect("one");
+        assert_eq!(
+            socket.as_str(),
+            "postgres:///locks?host=/run/pool&port=5432&direct=db:1"
+        );
+        for direct in [
+            "",
+            "db:port",
+            "a,b",
+            "coin:s3cret@db",
+            "/run/db",
+            "db/locks",
+            "pool:6432",
+        ] {
+            let url = format!("postgres://coin@pool:6432/locks?direct={direct}");
+            let error = url
+                .parse::<PostgresAddress>()
+                .expect_err(direct)
+                .to_string();
+            assert!(error.contains("?direct=db:5432"), "{error}");
+            assert!(!error.contains("s3cret"), "{error}");
+        }
     }
 
     #[test]

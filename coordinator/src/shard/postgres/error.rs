@@ -23,6 +23,17 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
             reason: format!("{said}: `postgres::create` makes the tables"),
         };
     }
+    let is_unprepared = [
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::DUPLICATE_PSTATEMENT,
+    ];
+    if is_unprepared.contains(code) {
+        return ShardError::Unusable {
+            reason: format!(
+                "{said}: if that is a pooler, the URL needs `direct=host:port` of the server behind it"
+            ),
+        };
+    }
     let is_standby = [
         SqlState::READ_ONLY_SQL_TRANSACTION,
         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -32,6 +43,8 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
         _ if is_standby.contains(code) => ShardError::Unreachable {
             reason: format!("{said} (a standby)"),
         },
+        // A pooler's own errors: it lost the server, or does not reach it.
+        "08" => ShardError::NoReply { reason: said },
         // It ends, or was not waited for any longer.
         _ if shuts_down || *code == SqlState::LOCK_NOT_AVAILABLE => {
             ShardError::NoReply { reason: said }
@@ -40,6 +53,10 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
         "53" => ShardError::Unreachable { reason: said },
         // Wrong password, no such database, no right.
         "28" | "3D" | "42" => ShardError::Unusable { reason: said },
+        // Of our own functions.
+        _ if *code == SqlState::INAPPROPRIATE_ISOLATION_LEVEL_FOR_BRANCH_TRANSACTION => {
+            ShardError::Unusable { reason: said }
+        }
         _ => ShardError::Refused { what, reason: said },
     }
 }

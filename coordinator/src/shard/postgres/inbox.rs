@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use super::{PostgresOptions, error::classify, quoted, wire::Wire};
+use super::{PostgresOptions, calls::BEGIN_LIFE, error::classify, quoted, wire::Wire};
 use crate::{
     ids::{ClientId, Life},
     shard::{ShardError, docs::Inbox},
@@ -21,13 +21,13 @@ impl PostgresInbox {
         options: &PostgresOptions,
         client: ClientId,
     ) -> Result<Self, ShardError> {
-        let mut wire = Wire::connect(options).await?;
+        let mut wire = Wire::connect(options, options.address.server()).await?;
         let channel = quoted(&options.channel(client));
         wire.execute(&format!("LISTEN {channel}")).await?;
         // After a crash, the first connection of any kind begins the life.
-        let life = format!("SELECT {}.begin_life()", options.schema());
-        let address = wire.address.clone();
-        let found = wire.ask(|client| async move { client.query_one(&life, &[]).await });
+        let begin = BEGIN_LIFE.whole(&options.schema());
+        let (address, patience) = (wire.address.clone(), options.patience());
+        let found = wire.ask(|client| async { begin.row(client, &[&patience]).await });
         let row = found
             .await?
             .map_err(|error| classify("a subscription", &address, &error))?;

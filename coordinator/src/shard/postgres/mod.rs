@@ -4,6 +4,7 @@
 //! schema.sql.
 
 mod address;
+mod calls;
 mod error;
 mod inbox;
 mod session;
@@ -34,7 +35,8 @@ pub struct PostgresOptions {
     pub prefix: KeyPrefix,
     /// How long a connection may take to open and shake hands.
     pub connect_timeout: Duration,
-    /// How long an answer may take. After it the connection is given up, and the server gives the statement up.
+    /// How long an answer may take. After it the connection is given up, and the server gives the statement up, if that
+    /// waits for another one.
     pub response_timeout: Duration,
 }
 
@@ -52,6 +54,11 @@ impl PostgresOptions {
     /// The name of the table that [`prepare`] looks for.
     fn life(&self) -> String {
         format!("{}.life", self.schema())
+    }
+
+    /// How long a statement waits for another one, at most, in milliseconds.
+    fn patience(&self) -> String {
+        self.response_timeout.as_millis().to_string()
     }
 
     /// The schema, quoted.
@@ -109,8 +116,18 @@ fn literal(text: &str) -> String {
 ///
 /// Dropping the future may leave all of them, or none.
 pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), ShardError> {
-    let mut wire = Wire::connect(options).await?;
-    wire.execute(&schema(&options.prefix, tables)).await
+    let mut wire = Wire::connect(options, options.address.server()).await?;
+    make(&mut wire, options, tables).await
+}
+
+async fn make(
+    wire: &mut Wire,
+    options: &PostgresOptions,
+    tables: Tables,
+) -> Result<(), ShardError> {
+    let patience = format!("SET LOCAL lock_timeout = {};\n", options.patience());
+    wire.execute(&(patience + &schema(&options.prefix, tables)))
+        .await
 }
 
 /// As [`create`], with logged tables, unless there are tables: then nothing is changed.
@@ -123,16 +140,14 @@ pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), Sha
 ///
 /// As [`create`].
 pub async fn prepare(options: &PostgresOptions) -> Result<(), ShardError> {
-    let mut wire = Wire::connect(options).await?;
+    let mut wire = Wire::connect(options, options.address.server()).await?;
     let (look, life) = ("SELECT to_regclass($1) IS NOT NULL", options.life());
     let found = wire.ask(|client| async move { client.query_one(look, &[&life]).await });
-    let address = options.address.as_str();
-    let found = found
-        .await?
-        .map_err(|error| classify("a look for tables", address, &error))?;
+    let found = found.await?;
+    let found = found.map_err(|error| classify("a look for tables", &wire.address, &error))?;
     match found.get(0) {
         true => Ok(()),
-        false => wire.execute(&schema(&options.prefix, Tables::Logged)).await,
+        false => make(&mut wire, options, Tables::Logged).await,
     }
 }
 

@@ -20,9 +20,10 @@ CREATE {unlogged} TABLE IF NOT EXISTS {schema}.tokens (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   last bigint NOT NULL DEFAULT 0
 );
--- Connections. A commit of a connection without its row is refused.
-CREATE {unlogged} TABLE IF NOT EXISTS {schema}.gates (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+-- Connections. A commit of a connection without its row is refused. A crash empties the table: it forgets draws, which do
+-- not wait for the disk, and a pooler keeps the connections of the clients that drew. No id is given again after it.
+CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.gates (
+  id bigint PRIMARY KEY DEFAULT hashtextextended(gen_random_uuid()::text, 0),
   used_ms bigint NOT NULL
 );
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.documents (
@@ -43,10 +44,20 @@ LANGUAGE sql STABLE AS $$
   SELECT id::text FROM {schema}.life WHERE timeline = {schema}.timeline()
 $$;
 
--- Begins a life unless one is present. Its id is a new one: two standbys of one primary may be promoted to one timeline.
-CREATE OR REPLACE FUNCTION {schema}.begin_life() RETURNS text
+CREATE OR REPLACE FUNCTION {schema}.refuse_isolation() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'inappropriate_isolation_level_for_branch_transaction', MESSAGE = format(
+    'transactions are %s by default, and must be read committed: ALTER ROLE %I SET default_transaction_isolation = '
+    '''read committed''; and let a pooler connect anew', current_setting('transaction_isolation'), session_user);
+END $$;
+
+-- Begins a life unless one is present. Its id is a new one: two standbys of one primary may be promoted to one timeline.
+CREATE OR REPLACE FUNCTION {schema}.begin_life(patience text) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+  -- As all settings here, until the end of the transaction: behind a pooler, the connection is others' after that.
+  PERFORM set_config('lock_timeout', patience, true);
   IF {schema}.present_life() IS NULL THEN
     INSERT INTO {schema}.life DEFAULT VALUES
       ON CONFLICT (one) DO UPDATE SET id = excluded.id, timeline = excluded.timeline
@@ -57,12 +68,15 @@ END $$;
 
 -- Opens a connection, and ends the former one. Waits for a commit of that one.
 CREATE OR REPLACE FUNCTION {schema}.open(
-  former_life text, former bigint, OUT its_life text, OUT gate bigint, OUT is_logged boolean)
+  former_life text, former bigint, patience text, OUT its_life text, OUT gate bigint, OUT is_durable boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
   at_ms bigint := {schema}.clock_ms(clock_timestamp());
 BEGIN
-  its_life := {schema}.begin_life();
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM {schema}.refuse_isolation();
+  END IF;
+  its_life := {schema}.begin_life(patience);
   INSERT INTO {schema}.tokens DEFAULT VALUES ON CONFLICT DO NOTHING;
   IF former_life = its_life THEN
     DELETE FROM {schema}.gates WHERE id = former;
@@ -71,7 +85,7 @@ BEGIN
   DELETE FROM {schema}.gates WHERE id IN (
     SELECT id FROM {schema}.gates WHERE used_ms < at_ms - 3600000 FOR UPDATE SKIP LOCKED);
   INSERT INTO {schema}.gates (used_ms) VALUES (at_ms) RETURNING id INTO gate;
-  is_logged := EXISTS (
+  is_durable := current_setting('synchronous_commit') <> 'off' AND EXISTS (
     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = '{schema}' AND c.relname = 'documents' AND c.relpersistence = 'p');
 END $$;
@@ -79,7 +93,7 @@ END $$;
 -- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is
 -- before that of the snapshot.
 CREATE OR REPLACE FUNCTION {schema}.read(
-  its_life text, names bytea[], head bigint, after bigint, more bigint, whole bigint,
+  its_life text, names bytea[], head bigint, after bigint, more bigint, whole bigint, patience text,
   OUT is_alive boolean, OUT now_ms bigint, OUT last_token bigint, OUT drawn bigint, OUT head_is_stale boolean,
   OUT versions bigint[], OUT contents text[])
 LANGUAGE plpgsql AS $$
@@ -96,6 +110,8 @@ BEGIN
     SELECT t.last INTO last_token FROM {schema}.tokens t;
     RETURN;
   END IF;
+  -- A draw is on the disk before a commit that uses it: commits wait for the disk, and the log has an order.
+  PERFORM set_config('lock_timeout', patience, true), set_config('synchronous_commit', 'off', true);
   SELECT t.last INTO last_token FROM {schema}.tokens t FOR UPDATE;
   drawn := CASE WHEN last_token = after THEN more ELSE whole END;
   -- The counter is the last 35 bits.
@@ -123,7 +139,7 @@ END $$;
 -- Writes documents if all are as expected, and it is not too late. A version that is NULL: there is no document.
 -- outcome 0: done; 1: refused, see stale; 2: another life; 3: the connection was ended.
 CREATE OR REPLACE FUNCTION {schema}.commit(
-  its_life text, gate bigint, durability text, not_after_ms bigint, new_version bigint,
+  its_life text, gate bigint, patience text, not_after_ms bigint, new_version bigint,
   at_least bigint, exactly bigint, checked bytea[], checked_versions bigint[],
   written bytea[], written_any boolean[], written_versions bigint[], contents text[], ends bigint[],
   channels text[], messages text[],
@@ -134,6 +150,11 @@ DECLARE
   updated bigint;
   inserted bigint;
 BEGIN
+  -- Otherwise it would not see what was committed while it waited.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM {schema}.refuse_isolation();
+  END IF;
+  PERFORM set_config('lock_timeout', patience, true);
   -- Every commit depends on the head, and few write it: they wait for all others, and all others for them.
   IF 'head' = ANY (written) THEN
     PERFORM pg_advisory_xact_lock(hashtextextended('{schema}', 0));
@@ -164,7 +185,6 @@ BEGIN
   IF stale IS NOT NULL OR at_ms > not_after_ms THEN
     RETURN;
   END IF;
-  PERFORM set_config('synchronous_commit', durability, true);
   UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
   -- Not one that was made since it was found to be absent.
   UPDATE {schema}.documents d SET version = new_version, content = w.content, ends_ms = w.ends_ms
@@ -201,6 +221,7 @@ DECLARE
   forgotten_ms bigint := {schema}.clock_ms(clock_timestamp()) - {forget_after_ms};
   until bytea;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   SELECT p.name INTO until
     FROM (SELECT name FROM {schema}.documents WHERE name > after ORDER BY name LIMIT 512) p
     ORDER BY p.name DESC LIMIT 1;

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use tokio_postgres::{Error, Row, Statement, types::ToSql};
+use tokio_postgres::{Error, Row, types::ToSql};
 
 use super::{
     PostgresOptions,
+    calls::{COMMIT, Call, Function, OPEN, PAGE, READ, SWEEP},
     error::{classify, is_conflict},
     wire::Wire,
 };
@@ -28,21 +29,21 @@ pub(super) struct PostgresSession {
     life: Life,
     id: ConnectionId,
     options: PostgresOptions,
-    statements: Statements,
-    /// The server's `synchronous_commit`: what commits wait for.
-    durability: String,
-    is_logged: bool,
+    calls: Calls,
+    /// How long a request waits for another one, at most, in milliseconds.
+    patience: String,
+    is_durable: bool,
     /// Documents that this connection made since its last sweep.
     made: usize,
     /// Where that sweep stopped.
     swept: Vec<u8>,
 }
 
-struct Statements {
-    read: Statement,
-    page: Statement,
-    commit: Statement,
-    sweep: Statement,
+struct Calls {
+    read: Call,
+    page: Call,
+    commit: Call,
+    sweep: Call,
 }
 
 impl PostgresSession {
@@ -51,37 +52,31 @@ impl PostgresSession {
         options: &PostgresOptions,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, ShardError> {
-        let mut wire = Wire::connect(options).await?;
+        let mut wire = Wire::connect(options, &options.address).await?;
         let schema = options.schema();
+        let is_pooled = options.address.is_pooled();
+        let patience = options.patience();
         let (former_life, former) = match former {
             Some((life, id)) => (Some(life.as_str().to_owned()), Some(id.0 as i64)),
             None => (None, None),
         };
         let address = wire.address.clone();
-        let opened = wire.ask(async move |client| {
-            let open = format!(
-                "SELECT *, current_setting('synchronous_commit') FROM {schema}.open($1, $2)"
-            );
-            let row = client.query_one(&open, &[&former_life, &former]).await?;
-            let of = async |call: &str| {
-                client
-                    .prepare(&format!("SELECT * FROM {schema}.{call}"))
-                    .await
+        let opened = wire.ask(async |client| {
+            let arguments: [&(dyn ToSql + Sync); 3] = [&former_life, &former, &patience];
+            let row = OPEN.whole(&schema).row(client, &arguments).await?;
+            let call = async |function: Function| match is_pooled {
+                true => Ok(function.whole(&schema)),
+                false => function.whole(&schema).prepared(client).await,
             };
-            let statements = Statements {
-                read: of("read($1, $2, $3, $4, $5, $6)").await?,
-                page: of("page($1, $2, $3)").await?,
-                commit: of(
-                    "commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
-                )
-                .await?,
-                sweep: of("sweep($1)").await?,
+            let calls = Calls {
+                read: call(READ).await?,
+                page: call(PAGE).await?,
+                commit: call(COMMIT).await?,
+                sweep: call(SWEEP).await?,
             };
-            // A draw is on the disk before a commit that uses it: commits wait for the disk, and the log has an order.
-            client.batch_execute("SET synchronous_commit = off").await?;
-            Ok((row, statements))
+            Ok((row, calls))
         });
-        let (row, statements) = opened
+        let (row, calls) = opened
             .await?
             .map_err(|error| classify("a connection", &address, &error))?;
         Ok(Self {
@@ -89,9 +84,9 @@ impl PostgresSession {
             life: Life::new(row.get::<_, String>(0)),
             id: ConnectionId(row.get::<_, i64>(1) as u64),
             options: options.clone(),
-            statements,
-            is_logged: row.get(2),
-            durability: row.get(3),
+            calls,
+            patience,
+            is_durable: row.get(2),
             made: 0,
             swept: Vec::new(),
         })
@@ -112,15 +107,12 @@ impl PostgresSession {
 
     async fn sweep(&mut self) -> Result<(), ShardError> {
         let Self {
-            wire,
-            statements,
-            swept,
-            ..
+            wire, calls, swept, ..
         } = self;
-        let swept_to = wire
-            .ask(|client| async { client.query_one(&statements.sweep, &[swept]).await })
-            .await?;
-        let row = swept_to.map_err(|error| self.failed("a sweep", &error))?;
+        let swept_to = wire.ask(|client| async { calls.sweep.row(client, &[swept]).await });
+        let row = swept_to
+            .await?
+            .map_err(|error| self.failed("a sweep", &error))?;
         self.swept = row.get::<_, Option<Vec<u8>>>(0).unwrap_or_default();
         self.made = 0;
         Ok(())
@@ -138,7 +130,7 @@ impl Session for PostgresSession {
     }
 
     fn is_durable(&self) -> bool {
-        self.is_logged && self.durability != "off"
+        self.is_durable
     }
 
     fn commit_max(&self) -> usize {
@@ -156,10 +148,11 @@ impl Session for PostgresSession {
         let after = draw.map_or(0, |draw| draw.after.as_i64());
         let more = draw.map_or(0, |draw| number(draw.more));
         let whole = draw.map_or(0, |draw| number(draw.whole));
-        let (life, read) = (self.life.as_str(), &self.statements.read);
+        let (life, patience, read) = (self.life.as_str(), &self.patience, &self.calls.read);
         let found = self.wire.ask(|client| async move {
-            let arguments: [&(dyn ToSql + Sync); 6] = [&life, &named, &head, &after, &more, &whole];
-            client.query_one(read, &arguments).await
+            let arguments: [&(dyn ToSql + Sync); 7] =
+                [&life, &named, &head, &after, &more, &whole, patience];
+            read.row(client, &arguments).await
         });
         let row = found
             .await?
@@ -189,11 +182,11 @@ impl Session for PostgresSession {
             Some(key) => Name::Lock(key.clone()).to_bytes(),
             None => Name::LOCK.to_vec(),
         };
-        let (life, page) = (self.life.as_str(), &self.statements.page);
+        let (life, page) = (self.life.as_str(), &self.calls.page);
         let at_most = limit as i64 + 1;
         let found = self
             .wire
-            .ask(|client| async move { client.query_one(page, &[&life, &after, &at_most]).await });
+            .ask(|client| async move { page.row(client, &[&life, &after, &at_most]).await });
         let row = found
             .await?
             .map_err(|error| self.failed("a page", &error))?;
@@ -240,12 +233,12 @@ impl Session for PostgresSession {
             .unzip();
         let (life, gate) = (self.life.as_str(), self.id.0 as i64);
         let new_version = commit.version as i64;
-        let (durability, statement) = (&self.durability, &self.statements.commit);
+        let (patience, call) = (&self.patience, &self.calls.commit);
         let done = self.wire.ask(|client| async move {
             let arguments: [&(dyn ToSql + Sync); 16] = [
                 &life,
                 &gate,
-                durability,
+                patience,
                 &not_after_ms,
                 &new_version,
                 &at_least,
@@ -260,7 +253,7 @@ impl Session for PostgresSession {
                 &channels,
                 &messages,
             ];
-            client.query_one(statement, &arguments).await
+            call.row(client, &arguments).await
         });
         match done.await? {
             Ok(row) => self.committed(commit, &row),

@@ -13,7 +13,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket, tls::MakeT
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    PostgresOptions,
+    PostgresAddress, PostgresOptions,
     error::{classify, is_refused_by_tls},
 };
 use crate::shard::{ShardError, tls::Tls};
@@ -37,10 +37,13 @@ pub(super) struct Carrier {
 }
 
 impl Wire {
-    /// Connects, and sets the session up: nothing waits for the disk but commits, and for no lock longer than the caller.
-    pub(super) async fn connect(options: &PostgresOptions) -> Result<Self, ShardError> {
-        let address = options.address.to_string();
-        let mut config = options.address.config.clone();
+    /// Connects to `to`. The session keeps the settings of its user: behind a pooler it is others', too.
+    pub(super) async fn connect(
+        options: &PostgresOptions,
+        to: &PostgresAddress,
+    ) -> Result<Self, ShardError> {
+        let address = to.to_string();
+        let mut config = to.config.clone();
         config.application_name(format!("ringfence {}", options.prefix));
         let unusable = |reason: String| ShardError::Unusable {
             reason: format!("{address}: {reason}"),
@@ -49,11 +52,7 @@ impl Wire {
             reason: format!("{address}: {reason}"),
         };
         // Without TLS it is not used.
-        let tls = options
-            .address
-            .tls
-            .clone()
-            .map_or_else(Tls::distrustful, Ok);
+        let tls = to.tls.clone().map_or_else(Tls::distrustful, Ok);
         let tls = tls.map_err(|error| unusable(error.to_string()))?;
         let connector = MakeRustlsConnect::new((*tls.0).clone());
         let connected = timeout(options.connect_timeout, config.connect(connector)).await;
@@ -78,7 +77,7 @@ impl Wire {
                 return Err(unreachable(format!("no connection in {waited:?}")));
             }
         };
-        let mut wire = Self {
+        Ok(Self {
             client,
             carrier: Carrier {
                 connection,
@@ -87,13 +86,7 @@ impl Wire {
             },
             address,
             response_timeout: options.response_timeout,
-        };
-        let patience_ms = options.response_timeout.as_millis();
-        wire.execute(&format!(
-            "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {patience_ms}"
-        ))
-        .await?;
-        Ok(wire)
+        })
     }
 
     /// Runs statements without arguments.

@@ -4,9 +4,12 @@ use ringfence_conformance::store;
 use ringfence_coordinator::shard::postgres::Tables;
 
 use super::{Mutant, assert_needed, property};
-use crate::{docs::held_up, postgres_fixture::Postgres};
+use crate::{
+    docs::{held_up, pooled},
+    postgres_fixture::Postgres,
+};
 
-const MUTANTS: [Mutant<Postgres>; 17] = [
+const MUTANTS: [Mutant<Postgres>; 20] = [
     (
         "IF {schema}.present_life() IS DISTINCT FROM its_life THEN",
         "IF false THEN",
@@ -91,6 +94,21 @@ const MUTANTS: [Mutant<Postgres>; 17] = [
         "SET last = at_least WHERE t.last < at_least;",
         "SET last = at_least;",
         property!(store::a_commit_raises_the_last_token_and_lowers_it_only_if_told),
+    ),
+    (
+        "PERFORM set_config('lock_timeout', patience, true);\n  -- Every commit",
+        "-- Every commit",
+        property!(held_up::the_server_gives_up_a_commit_that_waits_too_long),
+    ),
+    (
+        "THEN\n    PERFORM {schema}.refuse_isolation();\n  END IF;\n  its_life",
+        "THEN\n    PERFORM 1;\n  END IF;\n  its_life",
+        property!(pooled::in_an_old_snapshot_nothing_is_opened_or_committed),
+    ),
+    (
+        "THEN\n    PERFORM {schema}.refuse_isolation();\n  END IF;\n  PERFORM set_config",
+        "THEN\n    PERFORM 1;\n  END IF;\n  PERFORM set_config",
+        property!(pooled::in_an_old_snapshot_nothing_is_opened_or_committed),
     ),
 ];
 
