@@ -11,18 +11,25 @@ use std::{
 use futures_util::future::join_all;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
-    ids::Token,
+    ids::{Epoch, Token},
     random::Random,
-    shard::{Op, Reply, Shard, ShardError},
+    shard::{
+        Op, Reply, Shard, ShardError,
+        docs::{Commit, Committed, Draw, Expected, Name, TokenChange, Write},
+    },
     zookeeper::ZookeeperOptions,
 };
-use ringfence_test_support::database::zookeeper::Zookeeper;
+use ringfence_test_support::{Relay, database::zookeeper::Zookeeper};
+use tokio::time::timeout;
 
 use super::{
     races::{Belief, LONG, acquire, arm, key, nonce, request},
     witnessed::{self, Stubborn, grants, hold_once},
 };
 use crate::zookeeper_fixture::{OnZookeeper, shard_at};
+
+/// The limit of a wait for what comes at once.
+const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_lock_is_free_after_its_lease_and_not_before_its_deadline() {
@@ -49,6 +56,57 @@ async fn of_an_ensemble_that_does_not_run_no_server_takes_requests() {
         ),
         other => panic!("{other:?}"),
     }
+}
+
+/// Else a grant might have a lower token than an earlier one, whose document was read after the draw. Between a draw and
+/// anything sent after it, there is time for another process to draw and commit.
+#[tokio::test]
+async fn tokens_are_drawn_after_the_documents_were_read() {
+    let fixture = OnZookeeper::bare().await;
+    let port = fixture.zookeeper().port();
+    let relay = Relay::paced(port, Duration::from_millis(10)).await;
+    let open = async |port| fixture.store_at(port).open(None).await.unwrap();
+    // The first one begins the life, which takes many bytes.
+    let (mut quick, mut slow) = (open(port).await, open(relay.port()).await);
+    let first = Token::new(Epoch(5), 0);
+    let commit = |tokens, writes| Commit {
+        checks: Vec::new(),
+        writes,
+        version: 1,
+        tokens,
+        not_after_ms: u64::MAX,
+        messages: Vec::new(),
+    };
+    let begin = commit(TokenChange::Exactly(first), Vec::new());
+    quick.commit(&begin).await.unwrap();
+    let draw = Draw {
+        head: Expected::Absent,
+        after: first,
+        more: 1,
+        whole: 1,
+    };
+    let name = Name::Lock(key(0));
+    // It knows the last token now, so that it draws at once.
+    slow.read(&[], None).await.unwrap();
+    let names = [name.clone()];
+    let other = async {
+        while quick.read(&[], None).await.unwrap().last == first {}
+        let drawn = quick.read(&[], Some(draw)).await.unwrap();
+        assert_eq!((drawn.last.counter(), drawn.drawn), (1, 1));
+        let write = Write {
+            name,
+            expected: Expected::Absent,
+            content: "granted with token 2".into(),
+            ends_ms: None,
+        };
+        let granted = quick.commit(&commit(TokenChange::None, vec![write])).await;
+        assert_eq!(granted.unwrap(), Committed::Done);
+    };
+    let both = async { tokio::join!(slow.read(&names, Some(draw)), other) };
+    let (found, ()) = timeout(SOON, both).await.expect("the tokens are drawn");
+    let found = found.unwrap();
+    assert_eq!((found.last, found.drawn), (first, 1));
+    assert_eq!(found.documents, [None], "read after token 1 was drawn");
 }
 
 /// A shard on an ensemble of the test's own, and a lock there that is held all the time.

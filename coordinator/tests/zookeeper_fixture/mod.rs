@@ -13,8 +13,11 @@ use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     name::KeyPrefix,
     random::Random,
-    shard::{Shard, docs::DocsShard},
-    zookeeper::{ZookeeperOptions, zookeeper_shard},
+    shard::{
+        Shard,
+        docs::{DocsShard, Store},
+    },
+    zookeeper::{ZookeeperOptions, zookeeper_shard, zookeeper_store},
 };
 use ringfence_test_support::database::zookeeper::Zookeeper;
 use zookeeper_client::Client;
@@ -104,7 +107,16 @@ impl OnZookeeper {
         shard_at(&self.options)
     }
 
-    fn zookeeper(&self) -> &Zookeeper {
+    /// Its documents, as a process sees them that knows the server at `port`.
+    pub(crate) fn store_at(&self, port: u16) -> Arc<dyn Store> {
+        let options = ZookeeperOptions {
+            prefix: self.options.prefix.clone(),
+            ..options_at(&format!("zookeeper://127.0.0.1:{port}"))
+        };
+        zookeeper_store(options, Arc::new(Random::from_os()))
+    }
+
+    pub(crate) fn zookeeper(&self) -> &Zookeeper {
         self.zookeeper.as_ref().expect("it is the shared one")
     }
 

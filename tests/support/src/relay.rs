@@ -1,5 +1,7 @@
 //! A slow relay to a server.
 
+use std::time::Duration;
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -7,6 +9,7 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     task::{JoinSet, yield_now},
+    time::sleep,
 };
 
 /// Bytes carried per turn of the scheduler, connection and direction.
@@ -21,18 +24,37 @@ pub struct Relay {
     _carriers: JoinSet<()>,
 }
 
+/// Bytes carried at a time, and the pause after them; none: a turn.
+#[derive(Clone, Copy)]
+struct Pace {
+    bytes: usize,
+    pause: Option<Duration>,
+}
+
 impl Relay {
     /// A relay to the listener on 127.0.0.1:`server` at the time of each connection.
     pub async fn to(server: u16) -> Self {
         Self::in_pieces(server, BYTES_A_TURN).await
     }
 
+    /// The same, with a pause instead of a turn: between two requests that are sent at once, there is time for those of others.
+    pub async fn paced(server: u16, pause: Duration) -> Self {
+        let pause = Some(pause);
+        let bytes = BYTES_A_TURN;
+        Self::at(server, Pace { bytes, pause }).await
+    }
+
     /// One that carries up to `bytes` a turn.
     pub async fn in_pieces(server: u16, bytes: usize) -> Self {
+        let pause = None;
+        Self::at(server, Pace { bytes, pause }).await
+    }
+
+    async fn at(server: u16, pace: Pace) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut carriers = JoinSet::new();
-        carriers.spawn(accept(listener, server, bytes));
+        carriers.spawn(accept(listener, server, pace));
         Self {
             port,
             _carriers: carriers,
@@ -45,7 +67,7 @@ impl Relay {
     }
 }
 
-async fn accept(listener: TcpListener, server: u16, bytes: usize) {
+async fn accept(listener: TcpListener, server: u16, pace: Pace) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         connections.spawn(async move {
@@ -56,8 +78,8 @@ async fn accept(listener: TcpListener, server: u16, bytes: usize) {
                 let ((from_client, to_client), (from_server, to_server)) =
                     (client.into_split(), server.into_split());
                 tokio::join!(
-                    carry(from_client, to_server, bytes),
-                    carry(from_server, to_client, bytes)
+                    carry(from_client, to_server, pace),
+                    carry(from_server, to_client, pace)
                 );
             }
         });
@@ -65,12 +87,15 @@ async fn accept(listener: TcpListener, server: u16, bytes: usize) {
 }
 
 /// Relays all bytes, and then closes its destination.
-async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, bytes: usize) {
-    let mut bytes = vec![0; bytes];
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, pace: Pace) {
+    let mut bytes = vec![0; pace.bytes];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         if to.write_all(&bytes[..count]).await.is_err() {
             return;
         }
-        yield_now().await;
+        match pace.pause {
+            Some(pause) => sleep(pause).await,
+            None => yield_now().await,
+        }
     }
 }
