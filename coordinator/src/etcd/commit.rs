@@ -173,6 +173,10 @@ impl EtcdSession {
                 condition: None,
                 put: Some(last),
             }),
+            TokenChange::Next { after, last } => Some(TokenPut {
+                condition: Some(has(key, CompareResult::Equal, number_text(after.get()))),
+                put: Some(last),
+            }),
             TokenChange::AtLeast(last) if known < last => Some(TokenPut {
                 condition: Some(is_of(key, revision)),
                 put: Some(last),
@@ -230,12 +234,15 @@ impl EtcdSession {
             });
         }
         let (now_ms, _) = number(clock)?;
-        self.shared.witness.see_tokens(number(tokens)?);
+        let last = self.shared.witness.see_tokens(number(tokens)?);
         let documents = commit.expectations().zip(found);
         let documents = documents.map(|((name, _), found)| self.see(name, found));
         let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
         let is_late = self.shared.witness.keeps_locks && now_ms > commit.not_after_ms;
-        let refusal = refusal(commit, &documents, is_repeated, is_late)?;
+        let refusal = refusal(commit, &documents, last, is_repeated, is_late)?;
+        if commit.tokens.is_overtaken(last) {
+            self.shared.witness.drew(false);
+        }
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 

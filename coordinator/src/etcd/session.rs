@@ -26,7 +26,7 @@ use crate::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Found, Name, Page, Session,
+            Commit, Committed, Document, Draw, Found, Glance, Name, Page, Session,
             quorum::{
                 text::{is_stale, number_text, wanted},
                 time::Asked,
@@ -175,6 +175,9 @@ impl EtcdSession {
         while Instant::now() < until {
             attempt += 1;
             let (found, revision, is_short) = self.try_look(names, draw).await?;
+            if draw.is_some() {
+                shared.witness.drew(!is_short && attempt == 1);
+            }
             if !is_short {
                 return Ok((found, revision));
             }
@@ -355,6 +358,10 @@ impl Session for EtcdSession {
             found.documents.extend(documents);
         }
         Ok(found)
+    }
+
+    async fn glance(&mut self, tokens: bool) -> Option<Glance> {
+        self.shared.witness.glance(tokens).await
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {

@@ -118,7 +118,8 @@ impl ZookeeperSession {
                 _ => None,
             });
         let stale: Vec<Name> = by_version.collect();
-        if !stale.is_empty() {
+        let (last, _) = shared.witness.tokens().unwrap_or_default();
+        if !stale.is_empty() || commit.tokens.is_overtaken(last) {
             return Ok(Tried::Answered(Committed::Refused { stale }));
         }
         let plan = self.plan(commit, clock, gone);
@@ -215,7 +216,9 @@ impl ZookeeperSession {
             TokenChange::AtLeast(last) if last <= known => {
                 return plan.ops.push(Op::Check(path, Some(stamp.version)));
             }
-            TokenChange::AtLeast(last) | TokenChange::Exactly(last) => last,
+            TokenChange::AtLeast(last)
+            | TokenChange::Exactly(last)
+            | TokenChange::Next { last, .. } => last,
         };
         set(&mut plan.ops, path, number_text(last.get()), stamp.version);
         plan.tokens = Some((plan.ops.len() - 1, last));
@@ -247,7 +250,11 @@ impl ZookeeperSession {
             });
         }
         let is_late = self.shared.witness.keeps_locks && looked.now_ms > commit.not_after_ms;
-        let refusal = refusal(commit, &looked.documents, is_repeated, is_late)?;
+        let documents = &looked.documents;
+        let refusal = refusal(commit, documents, looked.last, is_repeated, is_late)?;
+        if commit.tokens.is_overtaken(looked.last) {
+            self.shared.witness.drew(false);
+        }
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 }

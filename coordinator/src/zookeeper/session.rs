@@ -18,7 +18,7 @@ use crate::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session,
+            Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
             quorum::{
                 text::{is_stale, number_text, wanted},
                 time::Asked,
@@ -66,7 +66,7 @@ pub(super) struct Seen {
 pub(super) struct Looked {
     pub(super) now_ms: u64,
     slack_ms: u64,
-    last: Token,
+    pub(super) last: Token,
     pub(super) has_gate: bool,
     head: Option<Document>,
     pub(super) documents: Vec<Option<Document>>,
@@ -280,6 +280,7 @@ impl ZookeeperSession {
         let Some(draw) = draw else {
             return Ok(found);
         };
+        shared.witness.drew(looked.drawn.is_some());
         // A draw that failed is tried again: the documents were read before it.
         while Instant::now() < until {
             found.last = looked.last;
@@ -332,6 +333,10 @@ impl Session for ZookeeperSession {
             self.seen.retain(|name, _| !locks(name));
         }
         self.look_and_draw(names, draw).await
+    }
+
+    async fn glance(&mut self, tokens: bool) -> Option<Glance> {
+        self.shared.witness.glance(tokens).await
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {

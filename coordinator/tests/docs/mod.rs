@@ -6,6 +6,7 @@ mod held_up;
 mod mutants;
 mod pooled;
 mod races;
+mod recalled;
 mod suite;
 mod undone;
 mod witnessed;

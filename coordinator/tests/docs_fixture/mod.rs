@@ -36,6 +36,11 @@ impl Docs {
         shard.join(TOPOLOGY, "home").await.unwrap();
         Self { shard, server }
     }
+
+    /// How many requests read documents.
+    pub(crate) fn reads(&self) -> u64 {
+        self.server.reads()
+    }
 }
 
 #[async_trait]

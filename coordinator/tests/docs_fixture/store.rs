@@ -21,8 +21,8 @@ use ringfence_coordinator::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Inbox, Name, Page,
-            Session, Store, TokenChange,
+            Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Glance, Inbox, Name,
+            Page, Session, Store, TokenChange,
         },
     },
 };
@@ -47,6 +47,7 @@ struct State {
     lives: u32,
     documents: BTreeMap<Name, (Document, Option<u64>)>,
     last: u64,
+    reads: u64,
     open: HashSet<u64>,
     sessions: u64,
     inboxes: Vec<(ClientId, mpsc::Sender<String>)>,
@@ -63,6 +64,7 @@ impl Server {
             lives: 1,
             documents: BTreeMap::new(),
             last: 0,
+            reads: 0,
             open: HashSet::new(),
             sessions: 0,
             inboxes: Vec::new(),
@@ -77,6 +79,10 @@ impl Server {
 
     pub(crate) fn slow_down(&self) {
         self.0.slow.store(true, Relaxed);
+    }
+
+    pub(crate) fn reads(&self) -> u64 {
+        self.0.state.lock().reads
     }
 
     pub(crate) fn set_counter(&self, counter: u64) {
@@ -129,6 +135,7 @@ impl State {
     }
 
     fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Found {
+        self.reads += 1;
         let last = Token::from_number(self.last);
         let head_is_stale = draw.is_some_and(|draw| self.differs(&Name::Head, draw.head));
         let draw = draw.filter(|_| !head_is_stale);
@@ -175,7 +182,8 @@ impl State {
         let stale = written.chain(checked).filter(differs);
         let stale: Vec<Name> = stale.map(|(name, _)| name.clone()).collect();
         let now_ms = self.now_ms();
-        if !stale.is_empty() || now_ms > commit.not_after_ms {
+        let is_overtaken = commit.tokens.is_overtaken(Token::from_number(self.last));
+        if !stale.is_empty() || now_ms > commit.not_after_ms || is_overtaken {
             return Committed::Refused { stale };
         }
         for write in &commit.writes {
@@ -189,7 +197,7 @@ impl State {
         match commit.tokens {
             TokenChange::None => {}
             TokenChange::AtLeast(last) => self.last = self.last.max(last.get()),
-            TokenChange::Exactly(last) => self.last = last.get(),
+            TokenChange::Exactly(last) | TokenChange::Next { last, .. } => self.last = last.get(),
         }
         for (client, message) in &commit.messages {
             let its = self.inboxes.iter().filter(|(its, _)| its == client);
@@ -322,6 +330,16 @@ impl Session for Connection {
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
         let names = names.to_vec();
         self.ask(move |state| state.read(&names, draw)).await
+    }
+
+    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
+        let state = self.shared.state.lock();
+        Some(Glance {
+            now_ms: state.now_ms(),
+            slack_ms: 0,
+            last: Token::from_number(state.last),
+            turn: None,
+        })
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {

@@ -15,6 +15,7 @@ hold! {
     processes_that_may_give_up: "giving-up",
     a_process_that_knows_nothing_of_the_clock: "coming",
     requests_that_overtake_each_other: "overtaking",
+    commits_without_a_read: "recalling",
 }
 
 break_without! {
@@ -24,6 +25,7 @@ break_without! {
     an_end_without_slack: EndsHaveSlack,
     a_slack_that_counts_from_this_clock: SlackCountsFromAnEarlierClock,
     a_slack_that_counts_to_the_sending: SlackCountsToTheAnswer,
+    a_slack_of_one_tick_without_a_read: SlackWithoutAReadIsWhole,
     a_deadline_that_counts_from_the_answer: DeadlinesCountFromTheSending,
 }
 

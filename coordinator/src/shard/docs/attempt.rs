@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use hashbrown::HashMap;
+use tokio::{sync::OwnedMutexGuard, time::sleep};
 
 use super::{
     locks::Locks,
@@ -18,7 +19,7 @@ use crate::{
     random::Random,
     shard::{
         Notification, ShardError,
-        rules::{codec, millis},
+        rules::{LockState, codec, millis},
     },
 };
 
@@ -33,6 +34,8 @@ const PAUSE: Duration = Duration::from_millis(8);
 pub(super) struct Desk {
     pub(super) session: Box<dyn Session>,
     pub(super) view: View,
+    /// Locks as the session wrote them since it last read any.
+    written: HashMap<LockKey, (u64, LockState)>,
     random: Arc<Random>,
 }
 
@@ -47,6 +50,10 @@ pub(super) struct Read {
     pub(super) last: Token,
     pub(super) drawn: u64,
     pub(super) head_is_stale: bool,
+    /// Nothing was read: the commit tells whether all is as it was written. If it draws tokens, it draws them itself.
+    pub(super) is_recalled: bool,
+    /// Kept until the commit.
+    _turn: Option<OwnedMutexGuard<()>>,
 }
 
 /// What an attempt changes, apart from its locks.
@@ -64,6 +71,7 @@ impl Desk {
         Self {
             session,
             view: View::default(),
+            written: HashMap::new(),
             random,
         }
     }
@@ -74,6 +82,37 @@ impl Desk {
             let nanos = self.random.below(PAUSE.as_nanos() as u64);
             sleep(Duration::from_nanos(nanos)).await;
         }
+    }
+
+    /// As [`read`](Self::read), without a request: if the session wrote all of `keys` itself. `tokens`: some will be drawn.
+    pub(super) async fn recall(
+        &mut self,
+        names: impl Fn(&View) -> BTreeSet<Name>,
+        keys: &BTreeSet<LockKey>,
+        tokens: bool,
+    ) -> Option<Read> {
+        let mut locks = Locks::default();
+        for key in keys {
+            let (version, state) = self.written.get(key)?;
+            locks.put(key.clone(), Expected::Version(*version), state.clone());
+        }
+        let mut wanted = BTreeSet::from([Name::Head]);
+        wanted.extend(names(&self.view));
+        if !self.view.unknown(&wanted).is_empty() {
+            return None;
+        }
+        let glance = self.session.glance(tokens).await?;
+        self.view.slack_ms = glance.slack_ms;
+        Some(Read {
+            names: wanted,
+            locks,
+            now_ms: glance.now_ms,
+            last: glance.last,
+            drawn: 0,
+            head_is_stale: false,
+            is_recalled: true,
+            _turn: glance.turn,
+        })
     }
 
     /// Reads the documents that a request depends on: the head, those that `names` tells by what is known, and `keys`.
@@ -101,6 +140,9 @@ impl Desk {
             }
         };
         let keyed: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
+        if !keyed.is_empty() {
+            self.written.clear();
+        }
         let found = self.session.read(&keyed, draw(&self.view)).await?;
         if found.head_is_stale {
             self.view = View::default();
@@ -108,7 +150,7 @@ impl Desk {
         self.view.slack_ms = found.slack_ms;
         let mut locks = Locks::default();
         for (key, document) in keys.iter().zip(&found.documents) {
-            locks.put(key.clone(), document.as_ref())?;
+            locks.read(key.clone(), document.as_ref())?;
         }
         Ok(Read {
             names,
@@ -117,6 +159,8 @@ impl Desk {
             last: found.last,
             drawn: found.drawn,
             head_is_stale: found.head_is_stale,
+            is_recalled: false,
+            _turn: None,
         })
     }
 
@@ -162,6 +206,15 @@ impl Desk {
         match self.session.commit(&commit).await? {
             Committed::Done => {
                 self.view.committed(&commit.writes, commit.version);
+                for (key, state) in read.locks.changed() {
+                    match state.may_be_recalled() {
+                        true => {
+                            let written = (commit.version, state.clone());
+                            self.written.insert(key.clone(), written);
+                        }
+                        false => drop(self.written.remove(key)),
+                    }
+                }
                 Ok(true)
             }
             Committed::Refused { stale } => {

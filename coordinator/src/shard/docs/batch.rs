@@ -87,14 +87,13 @@ impl Desk {
             _ => 0,
         });
         // If a request raises the last token, tokens that were drawn before it are of no use.
-        let asked = match batch.iter().any(may_raise) {
-            true => 0,
-            false => asked.sum(),
-        };
+        let raises = batch.iter().any(may_raise);
+        let asked = if raises { 0 } else { asked.sum() };
         let (mut drawn, mut more) = (None, asked);
         for attempt in 0..attempts {
             self.pause(attempt).await;
-            match self.attempt(batch, drawn, more).await? {
+            let recalls = attempt == 0 && !raises;
+            match self.attempt(batch, drawn, more, recalls).await? {
                 Attempted::Done(answers) => return Ok(Some(answers)),
                 Attempted::TakeApart => return Ok(None),
                 Attempted::Short { of, by } => (drawn, more) = (Some(of), by),
@@ -105,14 +104,19 @@ impl Desk {
         Ok(None)
     }
 
-    /// Applies `batch` with `drawn` tokens and `more`.
-    async fn attempt(
+    /// Reads what `batch` depends on, and draws `more` tokens. `recalls`: does without, if it can.
+    async fn read_for(
         &mut self,
         batch: &[Request],
         drawn: Option<Drawn>,
         more: u64,
-    ) -> Result<Attempted, ShardError> {
+        recalls: bool,
+    ) -> Result<Read, ShardError> {
         let keys: BTreeSet<LockKey> = batch.iter().map(|request| request.key.clone()).collect();
+        let names = |view: &View| names_of(view, batch);
+        if recalls && let Some(recalled) = self.recall(names, &keys, more > 0).await {
+            return Ok(recalled);
+        }
         let draw = |view: &View| {
             (more > 0).then(|| Draw {
                 head: view.version(&Name::Head),
@@ -121,7 +125,18 @@ impl Desk {
                 whole: drawn.map_or(0, |drawn| drawn.count) + more,
             })
         };
-        let mut read = self.read(|view| names_of(view, batch), &keys, draw).await?;
+        self.read(names, &keys, draw).await
+    }
+
+    /// Applies `batch` with `drawn` tokens and `more`. `recalls`: without a read, if it can.
+    async fn attempt(
+        &mut self,
+        batch: &[Request],
+        drawn: Option<Drawn>,
+        more: u64,
+        recalls: bool,
+    ) -> Result<Attempted, ShardError> {
+        let mut read = self.read_for(batch, drawn, more, recalls).await?;
         if read.head_is_stale {
             return Ok(Attempted::Overtaken);
         }
@@ -154,7 +169,7 @@ impl Desk {
             without_clock(&mut answers);
         }
         let last = armed.tokens.last();
-        if last_granted(&answers.replies, &notifications) > drawn.end() {
+        if !read.is_recalled && last_granted(&answers.replies, &notifications) > drawn.end() {
             // Nothing is committed: what the rules proved is not known.
             self.view.forget(imports_in(&read.names));
             let raised = batch.iter().zip(&answers.replies).any(raised);
@@ -170,6 +185,10 @@ impl Desk {
         let changes = Changes {
             writes: self.view.changed_imports(life, &imports, read.now_ms),
             tokens: match last > drawn.end() {
+                true if read.is_recalled => TokenChange::Next {
+                    after: drawn.end(),
+                    last,
+                },
                 true => TokenChange::AtLeast(last),
                 false => TokenChange::None,
             },

@@ -24,7 +24,7 @@ struct Lock {
 
 impl Locks {
     /// Puts a document in, as it was read.
-    pub(super) fn put(
+    pub(super) fn read(
         &mut self,
         key: LockKey,
         document: Option<&Document>,
@@ -36,6 +36,12 @@ impl Locks {
                 codec::lock(content).map_err(super::view::malformed)?,
             ),
         };
+        self.put(key, version, before);
+        Ok(())
+    }
+
+    /// Puts a document in, as it is known.
+    pub(super) fn put(&mut self, key: LockKey, version: Expected, before: LockState) {
         let now = before.clone();
         let lock = Lock {
             version,
@@ -43,7 +49,6 @@ impl Locks {
             now,
         };
         self.0.insert(key, lock);
-        Ok(())
     }
 
     /// The lock of `key`.
@@ -63,6 +68,12 @@ impl Locks {
     pub(super) fn checks(&self) -> impl Iterator<Item = (Name, Expected)> {
         let unchanged = self.0.iter().filter(|(_, lock)| lock.before == lock.now);
         unchanged.map(|(key, lock)| (Name::Lock(key.clone()), lock.version))
+    }
+
+    /// The locks that the rules changed.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (&LockKey, &LockState)> {
+        let changed = self.0.iter().filter(|(_, lock)| lock.before != lock.now);
+        changed.map(|(key, lock)| (key, &lock.now))
     }
 
     /// The documents that the rules changed. One that says nothing any more ends at once.

@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_ring::Slot;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     ids::{ClientId, Life, Token},
@@ -88,6 +89,10 @@ pub trait Session: fmt::Debug + Send {
 
     /// Reads documents, and draws tokens, unless the head is another than the draw depends on.
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError>;
+
+    /// The clock, and the last token if a commit is to draw `tokens`, as they are known without a request. `None`: a read
+    /// is needed.
+    async fn glance(&mut self, tokens: bool) -> Option<Glance>;
 
     /// Reads at most `limit` documents of locks that are not empty, after `after`, in an order of the store's own.
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError>;
@@ -187,6 +192,20 @@ pub struct Found {
     pub documents: Vec<Option<Document>>,
 }
 
+/// What is known without a request.
+#[derive(Debug)]
+pub struct Glance {
+    /// What the server's clock has shown. Between the glance and any later moment, it goes from this by at most
+    /// [`slack_ms`](Self::slack_ms) more than the time between them.
+    pub now_ms: u64,
+    /// At most [`SLACK_MAX`].
+    pub slack_ms: u64,
+    /// The last token, if others have drawn none: [`TokenChange::Next`] tells.
+    pub last: Token,
+    /// While it is kept, no other session of the process draws.
+    pub turn: Option<OwnedMutexGuard<()>>,
+}
+
 /// A page of documents of locks.
 #[derive(Clone, Debug)]
 pub struct Page {
@@ -269,6 +288,20 @@ pub enum TokenChange {
     AtLeast(Token),
     /// This.
     Exactly(Token),
+    /// It draws tokens, as a read does: it is done only if the last token is `after`. Needs a [`Glance`] with it.
+    Next {
+        /// The last token before.
+        after: Token,
+        /// The last token then.
+        last: Token,
+    },
+}
+
+impl TokenChange {
+    /// Whether others drew tokens before it, if `last` is the last one.
+    pub fn is_overtaken(self, last: Token) -> bool {
+        matches!(self, Self::Next { after, .. } if after != last)
+    }
 }
 
 /// What became of a commit.

@@ -13,7 +13,8 @@ use crate::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session, TokenChange,
+            Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
+            TokenChange,
             sql::{SWEEP_AFTER, committed, made, version},
         },
     },
@@ -115,6 +116,11 @@ impl Session for MysqlSession {
         })
     }
 
+    /// Commits draw no tokens here, and nearly all batches want some.
+    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
+        None
+    }
+
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
         let after = match after {
             Some(key) => Name::Lock(key.clone()).to_bytes(),
@@ -150,6 +156,11 @@ impl Session for MysqlSession {
             TokenChange::None => (None, None),
             TokenChange::AtLeast(last) => (Some(last.as_i64()), None),
             TokenChange::Exactly(last) => (None, Some(last.as_i64())),
+            // There was no glance.
+            TokenChange::Next { .. } => {
+                let stale = Vec::new();
+                return Ok(Committed::Refused { stale });
+            }
         };
         let Lists {
             locked,

@@ -17,7 +17,8 @@ use crate::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session, TokenChange,
+            Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
+            TokenChange,
             sql::{SWEEP_AFTER, committed, made, version},
         },
     },
@@ -177,6 +178,11 @@ impl Session for PostgresSession {
         })
     }
 
+    /// Commits draw no tokens here, and nearly all batches want some.
+    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
+        None
+    }
+
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
         let after = match after {
             Some(key) => Name::Lock(key.clone()).to_bytes(),
@@ -225,6 +231,11 @@ impl Session for PostgresSession {
             TokenChange::None => (None, None),
             TokenChange::AtLeast(last) => (Some(last.as_i64()), None),
             TokenChange::Exactly(last) => (None, Some(last.as_i64())),
+            // There was no glance.
+            TokenChange::Next { .. } => {
+                let stale = Vec::new();
+                return Ok(Committed::Refused { stale });
+            }
         };
         let not_after_ms = i64::try_from(commit.not_after_ms).unwrap_or(i64::MAX);
         let messages = commit.messages.iter();

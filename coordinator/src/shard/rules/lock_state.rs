@@ -36,6 +36,11 @@ impl LockState {
         !self.has_record() && self.queue.is_none()
     }
 
+    /// Whether others have no reason to write it soon: it is free, or a mutex that nobody waits for.
+    pub(crate) fn may_be_recalled(&self) -> bool {
+        self.shares.is_none() && self.queue.is_none()
+    }
+
     /// The last millisecond at which the document says something.
     pub(crate) fn ends_ms(&self) -> Option<u64> {
         let queue = self.queue.as_ref().map(|queue| queue.ends_ms());

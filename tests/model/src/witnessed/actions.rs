@@ -32,6 +32,8 @@ pub enum Way {
     LateAnswer,
     /// It arrives later, or never, and so does its answer.
     Late,
+    /// There is none. Only a commit is sent, by the document and the clock as the process knows them.
+    Recalled,
 }
 
 impl Way {
@@ -52,14 +54,17 @@ impl WitnessedModel {
         for process in 0..PROCESSES as u8 {
             let its = world.process(process);
             let ways = Way::all(world.lates).iter();
+            let recalled = [Way::Recalled];
+            let recalled = recalled.iter().filter(|_| self.config.recalls);
+            let changing = ways.clone().chain(recalled);
             if its.budget.asks > 0 {
-                actions.extend(ways.clone().map(|way| Action::Ask(process, *way)));
+                actions.extend(changing.clone().map(|way| Action::Ask(process, *way)));
             }
             if its.budget.looks > 0 {
-                actions.extend(ways.clone().map(|way| Action::Look(process, *way)));
+                actions.extend(ways.map(|way| Action::Look(process, *way)));
             }
             if its.budget.releases > 0 && its.doing != Doing::Nothing {
-                actions.extend(ways.map(|way| Action::Release(process, *way)));
+                actions.extend(changing.map(|way| Action::Release(process, *way)));
             }
         }
         actions.extend(world.requests.iter().copied().map(Action::Serve));
@@ -111,6 +116,11 @@ impl WitnessedModel {
     }
 
     fn read(&self, world: &mut World, from: u8, aim: Aim, way: Way) {
+        match way {
+            Way::Recalled => return self.recall(world, from, aim),
+            Way::Quick => {}
+            Way::LateAnswer | Way::Late => world.lates -= 1,
+        }
         let (now, its) = (world.now, world.process(from));
         let tick = its.sight.and_then(|sight| self.tick(&sight, now));
         let request = Request {
@@ -120,13 +130,10 @@ impl WitnessedModel {
             aim,
             tick,
         };
-        if way != Way::Quick {
-            world.lates -= 1;
+        if way == Way::Late {
+            return world.request(request);
         }
-        match way {
-            Way::Late => return world.request(request),
-            Way::Quick | Way::LateAnswer => self.serve(world, request),
-        }
+        self.serve(world, request);
         let answered = |answer: &Answer| {
             let is_read = matches!(answer.what, Told::Read { .. });
             is_read && (answer.to, answer.sent) == (from, now)

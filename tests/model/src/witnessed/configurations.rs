@@ -13,6 +13,8 @@ pub struct Configuration {
     pub ticks: u8,
     /// How many reads, or answers to reads, may be late, or lost.
     pub lates: u8,
+    /// Whether a process may change the document by what it knows, without a read.
+    pub recalls: bool,
     /// What each process may do.
     pub budgets: [Budget; PROCESSES],
     /// What must happen somewhere in it.
@@ -47,6 +49,7 @@ impl Configuration {
             lease: 2,
             ticks: 4,
             lates: 1,
+            recalls: false,
             budgets: [budget(2, 1, 0), budget(1, 1, 0)],
             reaches: &[Event::TakenOver, Event::Extended, Event::TickRefused],
         }
@@ -59,6 +62,7 @@ impl Configuration {
             lease: 2,
             ticks: 4,
             lates: 1,
+            recalls: false,
             budgets: [budget(2, 1, 1), budget(1, 0, 0)],
             reaches: &[Event::Claimed, Event::TakenOver],
         }
@@ -71,6 +75,7 @@ impl Configuration {
             lease: 1,
             ticks: 4,
             lates: 1,
+            recalls: false,
             budgets: [budget(2, 0, 1); PROCESSES],
             reaches: &[Event::Claimed, Event::TakenOver],
         }
@@ -83,6 +88,7 @@ impl Configuration {
             lease: 2,
             ticks: 6,
             lates: 1,
+            recalls: false,
             budgets: [budget(1, 0, 0), budget(1, 2, 0)],
             reaches: &[Event::TakenOver],
         }
@@ -95,8 +101,22 @@ impl Configuration {
             lease: 1,
             ticks: 3,
             lates: 2,
+            recalls: false,
             budgets: [budget(1, 1, 0), budget(1, 2, 0)],
             reaches: &[Event::TakenOver, Event::TickRefused],
+        }
+    }
+
+    /// Processes do without a read, long after they saw the clock.
+    pub(super) fn recalling(name: &'static str) -> Self {
+        Self {
+            name,
+            lease: 1,
+            ticks: 4,
+            lates: 0,
+            recalls: true,
+            budgets: [budget(1, 2, 0), budget(1, 3, 0)],
+            reaches: &[Event::TakenOver, Event::Recalled],
         }
     }
 }
@@ -109,5 +129,6 @@ pub fn clean() -> Vec<Configuration> {
         Configuration::giving_up("giving-up"),
         Configuration::coming("coming"),
         Configuration::overtaking("overtaking"),
+        Configuration::recalling("recalling"),
     ]
 }

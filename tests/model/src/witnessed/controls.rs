@@ -16,6 +16,7 @@ pub fn control(rule: Rule) -> Control {
             Configuration::renewing("control")
         }
         Rule::SlackCountsToTheAnswer => Configuration::claiming("control"),
+        Rule::SlackWithoutAReadIsWhole => Configuration::recalling("control"),
         Rule::TicksAreBounded => Configuration::coming("control"),
     };
     Control {

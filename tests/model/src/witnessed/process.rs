@@ -38,6 +38,33 @@ impl WitnessedModel {
         }
     }
 
+    /// The document is as the process knows it: otherwise the commit does nothing.
+    pub(super) fn recall(&self, world: &mut World, from: u8, aim: Aim) {
+        let (now, its) = (world.now, world.process(from));
+        let known = its
+            .sight
+            .and_then(|sight| Some((sight.clock, self.late(&sight, now)?)));
+        let Some((clock, late)) = known else { return };
+        let commit = Answer {
+            to: from,
+            nonce: its.nonce,
+            sent: now,
+            what: Told::Granted,
+        };
+        let (before, granted) = (world.document, world.answers.len());
+        decide(
+            world,
+            commit,
+            aim,
+            clock,
+            before,
+            clock.shows + late + self.config.lease,
+        );
+        if world.answers.len() > granted && clock != world.clock {
+            world.happened = world.happened.or(Some(Event::Recalled));
+        }
+    }
+
     /// Deadlines count from the sending of the request, or of the ticket.
     fn believe(&self, world: &mut World, answer: Answer) {
         let now = world.now;

@@ -29,6 +29,7 @@ pub(super) fn reached(event: Event) -> Property<WitnessedModel> {
         Event::TakenOver => sometimes!(TakenOver, "a lock taken over"),
         Event::Extended => sometimes!(Extended, "a lease extended"),
         Event::Claimed => sometimes!(Claimed, "a claim heard in time"),
+        Event::Recalled => sometimes!(Recalled, "a grant by an earlier clock"),
         Event::TickRefused => sometimes!(TickRefused, "a tick refused"),
     }
 }

@@ -17,6 +17,8 @@ pub enum Rule {
     SlackCountsFromAnEarlierClock,
     /// The slack counts to the answer — to the sending.
     SlackCountsToTheAnswer,
+    /// Without a read, the slack counts all the time since an earlier clock, or there is none — it is at most one tick.
+    SlackWithoutAReadIsWhole,
     /// A deadline counts from the sending of the first request — from the last answer.
     DeadlinesCountFromTheSending,
 }

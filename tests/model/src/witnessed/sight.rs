@@ -81,4 +81,13 @@ impl WitnessedModel {
         let since = sight.since.filter(|_| sight.clock == clock);
         since.map_or(TICK_MAX, |since| until.saturating_sub(since).min(TICK_MAX))
     }
+
+    /// By how much the clock may exceed what it showed here, and the time from `now` on: it may have been put forward since.
+    pub(super) fn late(&self, sight: &Sight, now: u8) -> Option<u8> {
+        let unseen = now - sight.since?;
+        match self.holds(Rule::SlackWithoutAReadIsWhole) {
+            true => (unseen <= TICK_MAX).then_some(unseen),
+            false => Some(unseen.min(TICK_MAX)),
+        }
+    }
 }

@@ -137,6 +137,8 @@ pub enum Event {
     Claimed,
     /// A tick was refused: another process had put the clock forward.
     TickRefused,
+    /// A lock was granted without a read, by a clock that had gone on since.
+    Recalled,
 }
 
 impl World {

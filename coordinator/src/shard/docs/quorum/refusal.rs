@@ -4,10 +4,10 @@ use super::{
     super::store::{Commit, Committed, Document},
     text::is_stale,
 };
-use crate::shard::ShardError;
+use crate::{ids::Token, shard::ShardError};
 
 /// What came of `commit`, which a request did not do, by the `documents` that are there instead. `None`: nothing that it
-/// names is in its way, so another attempt may do it. `is_repeated`: a request before gave no answer, and may have done it.
+/// names is in its way, so another attempt may do it. `last`: the last token. `is_repeated`: a request before gave no answer, and may have done it.
 ///
 /// # Errors
 ///
@@ -15,6 +15,7 @@ use crate::shard::ShardError;
 pub(crate) fn refusal(
     commit: &Commit,
     documents: &[Option<Document>],
+    last: Token,
     is_repeated: bool,
     is_late: bool,
 ) -> Result<Option<Committed>, ShardError> {
@@ -34,6 +35,7 @@ pub(crate) fn refusal(
             }),
         };
     }
-    let may_be_done = stale.is_empty() && !is_late;
+    let is_overtaken = commit.tokens.is_overtaken(last);
+    let may_be_done = stale.is_empty() && !is_late && !is_overtaken;
     Ok((!may_be_done).then_some(Committed::Refused { stale }))
 }

@@ -87,6 +87,13 @@ impl<R: Copy + Ord> Sight<R> {
         let unseen = self.since.map_or(TICK_MAX, |since| answered.since(since));
         millis(unseen.min(TICK_MAX) + ROUNDING)
     }
+
+    /// By how much the clock may exceed what it showed here, and the time from `now` on. Others may have put it forward
+    /// since, more than once: so no bound of one tick will do.
+    pub(crate) fn late_ms(&self, now: Instant) -> Option<u64> {
+        let unseen = now.since(self.since?);
+        (unseen <= TICK_MAX).then(|| millis(unseen + ROUNDING))
+    }
 }
 
 #[cfg(test)]
@@ -200,6 +207,16 @@ mod tests {
             }
         }
 
+        /// What each process could do without a request holds, too.
+        fn recall(&mut self, now: u64) {
+            for sight in self.sights.iter().flatten() {
+                if let Some(late_ms) = sight.late_ms(instant(now)) {
+                    let bound = (sight.ms + late_ms) as i64 * 1_000 - now as i64;
+                    self.bound = self.bound.min(bound);
+                }
+            }
+        }
+
         /// Runs a minute, in which a process sends a request about every `pauses` microseconds. Returns by how many
         /// milliseconds the clock went forward.
         fn run(mut self, pauses: [u64; PROCESSES]) -> u64 {
@@ -216,6 +233,7 @@ mod tests {
                 }
                 self.serve(now);
                 self.answer(now);
+                self.recall(now);
             }
             self.clock.1 - 1_000_000
         }

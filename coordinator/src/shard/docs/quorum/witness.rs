@@ -8,7 +8,10 @@ use super::time::{Asked, Sight};
 use crate::{
     clock::{Clock, Instant},
     ids::Token,
-    shard::{docs::SLACK_MAX, rules::millis},
+    shard::{
+        docs::{Glance, SLACK_MAX},
+        rules::millis,
+    },
 };
 
 /// Shared by the sessions of a store. `R` is the revision of a key: it rises with each change; the default: there is no key.
@@ -18,7 +21,7 @@ pub(crate) struct Witness<R> {
     /// Whether there are locks: the home of a topology needs no clock.
     pub(crate) keeps_locks: bool,
     /// Held by a session that draws tokens.
-    pub(crate) draws: tokio::sync::Mutex<()>,
+    pub(crate) draws: Arc<tokio::sync::Mutex<()>>,
     known: Mutex<Known<R>>,
 }
 
@@ -27,6 +30,8 @@ struct Known<R> {
     clock: Option<Sight<R>>,
     /// The last token, and the revision of its key.
     tokens: Option<(Token, R)>,
+    /// The last draw found them so.
+    draws_alone: bool,
 }
 
 impl<R: Copy + Default + Ord> Witness<R> {
@@ -35,10 +40,11 @@ impl<R: Copy + Default + Ord> Witness<R> {
         Self {
             clock,
             keeps_locks,
-            draws: tokio::sync::Mutex::default(),
+            draws: Arc::default(),
             known: Mutex::new(Known {
                 clock: None,
                 tokens: None,
+                draws_alone: false,
             }),
         }
     }
@@ -55,6 +61,34 @@ impl<R: Copy + Default + Ord> Witness<R> {
             true => Some((clock.revision, millis(self.clock.unix()))),
             false => Some((clock.revision, clock.tick(now)?)),
         }
+    }
+
+    /// As [`Session::glance`](crate::shard::docs::Session::glance).
+    pub(crate) async fn glance(&self, tokens: bool) -> Option<Glance> {
+        let turn = match tokens {
+            true => Some(self.draws.clone().lock_owned().await),
+            false => None,
+        };
+        let now = self.now();
+        if self.tick(now).is_some() {
+            return None;
+        }
+        let known = self.known.lock();
+        if tokens && !known.draws_alone {
+            return None;
+        }
+        let clock = known.clock.filter(|_| self.keeps_locks)?;
+        Some(Glance {
+            now_ms: clock.ms,
+            slack_ms: clock.late_ms(now)?,
+            last: known.tokens?.0,
+            turn,
+        })
+    }
+
+    /// A draw found the last token as it was known, or another one: then the next draw follows a read.
+    pub(crate) fn drew(&self, alone: bool) {
+        self.known.lock().draws_alone = alone;
     }
 
     /// The revision of the clock, and what it shows, as far as it is known.
