@@ -19,7 +19,7 @@ use ringfence_coordinator::{
     clock::TokioClock,
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
-    limits::LEASE_MAX,
+    limits::{LANES_BY_SLOT, LEASE_MAX},
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
@@ -167,6 +167,10 @@ struct PanickingLink {
 
 #[async_trait]
 impl Shard for Panicking {
+    fn work_lanes(&self) -> usize {
+        LANES_BY_SLOT
+    }
+
     async fn connect_locks(
         &self,
         lane: LockLane,

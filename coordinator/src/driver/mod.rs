@@ -92,7 +92,7 @@ pub type Callback = Arc<dyn Fn(Notification) + Send + Sync>;
 pub struct Driver {
     id: ShardId,
     shard: Arc<dyn Shard>,
-    work: [Arc<Queue<Request>>; LANES_BY_SLOT],
+    work: Vec<Arc<Queue<Request>>>,
     renew: Arc<Queue<Request>>,
     counters: [Arc<Queue<CounterRequest>>; LANES_BY_SLOT],
     forgetting: Arc<Queue<CounterRequest>>,
@@ -140,7 +140,8 @@ impl Driver {
             server_clock: Arc::default(),
             around: around.clone(),
         };
-        let work = std::array::from_fn(|_| lanes.locks(LockLane::Work));
+        let work = (0..shard.work_lanes()).map(|_| lanes.locks(LockLane::Work));
+        let work = work.collect();
         let renew = lanes.locks(LockLane::Renew);
         let counters = std::array::from_fn(|_| lanes.counters());
         let forgetting = lanes.counters();
@@ -322,7 +323,7 @@ impl Driver {
 
     fn queue(&self, lane: LockLane, key: &LockKey) -> &Queue<Request> {
         match lane {
-            LockLane::Work => &self.work[of_its_slot(key)],
+            LockLane::Work => &self.work[of_its_slot(key) % self.work.len()],
             LockLane::Renew => &self.renew,
         }
     }

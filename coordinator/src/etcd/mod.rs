@@ -72,7 +72,7 @@ impl EtcdOptions {
 
 /// A shard on the cluster that `options` name. Connects to nothing yet.
 pub fn etcd_shard(options: EtcdOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(etcd_store(options, random.clone()), random)
+    DocsShard::new(etcd_store(options, random.clone()), random).in_one_lane()
 }
 
 /// The store of such a shard.

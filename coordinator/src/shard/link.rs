@@ -78,6 +78,10 @@ pub struct ConnectionId(pub u64);
 /// Dropping a future closes the connection that it was opening.
 #[async_trait]
 pub trait Shard: fmt::Debug + Send + Sync + 'static {
+    /// How many connections share the requests of [`LockLane::Work`], by slot: from 1 to
+    /// [`LANES_BY_SLOT`](crate::limits::LANES_BY_SLOT).
+    fn work_lanes(&self) -> usize;
+
     /// Opens a connection for requests about locks.
     async fn connect_locks(
         &self,

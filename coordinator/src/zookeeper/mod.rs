@@ -87,7 +87,7 @@ impl ZookeeperOptions {
 
 /// A shard on the ensemble that `options` name. Connects to nothing yet.
 pub fn zookeeper_shard(options: ZookeeperOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(zookeeper_store(options, random.clone()), random)
+    DocsShard::new(zookeeper_store(options, random.clone()), random).in_one_lane()
 }
 
 /// The store of such a shard.

@@ -3,6 +3,7 @@
 mod crash;
 mod etcd;
 mod held_up;
+mod large;
 mod mutants;
 mod pooled;
 mod races;

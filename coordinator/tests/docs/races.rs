@@ -213,7 +213,7 @@ async fn seal(shard: &dyn Shard, keys: &[LockKey]) {
     assert_eq!(mover.step(&step).await.unwrap().refused, []);
 }
 
-fn incarnation() -> Incarnation {
+pub(crate) fn incarnation() -> Incarnation {
     Incarnation {
         number: 5,
         engine: ClientId(1),
@@ -264,7 +264,7 @@ pub(crate) fn request(key: &LockKey, op: Op) -> Request {
     }
 }
 
-fn slots() -> SlotCount {
+pub(crate) fn slots() -> SlotCount {
     SlotCount::new(16).unwrap()
 }
 

@@ -37,6 +37,11 @@ impl Docs {
         Self { shard, server }
     }
 
+    /// Later commits have at most `most` documents.
+    pub(crate) fn limit_commits(&self, most: usize) {
+        self.server.limit_commits(most);
+    }
+
     /// How many requests read documents.
     pub(crate) fn reads(&self) -> u64 {
         self.server.reads()

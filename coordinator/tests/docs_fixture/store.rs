@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -38,6 +38,7 @@ pub(crate) struct Server(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     slow: AtomicBool,
+    commit_max: AtomicUsize,
     random: Random,
 }
 
@@ -73,12 +74,17 @@ impl Server {
         Self(Arc::new(Shared {
             state: Mutex::new(state),
             slow: AtomicBool::new(false),
+            commit_max: AtomicUsize::new(usize::MAX),
             random: Random::seeded(2),
         }))
     }
 
     pub(crate) fn slow_down(&self) {
         self.0.slow.store(true, Relaxed);
+    }
+
+    pub(crate) fn limit_commits(&self, most: usize) {
+        self.0.commit_max.store(most, Relaxed);
     }
 
     pub(crate) fn reads(&self) -> u64 {
@@ -320,7 +326,7 @@ impl Session for Connection {
     }
 
     fn commit_max(&self) -> usize {
-        usize::MAX
+        self.shared.commit_max.load(Relaxed)
     }
 
     async fn ended(&mut self) {
@@ -349,6 +355,7 @@ impl Session for Connection {
     }
 
     async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
+        assert!(commit.expectations().count() <= self.commit_max());
         let commit = commit.clone();
         self.ask(move |state| state.commit(&commit)).await
     }

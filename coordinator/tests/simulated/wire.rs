@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
+    limits::LANES_BY_SLOT,
     name::LockKey,
     shard::{
         Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Declare,
@@ -91,6 +92,10 @@ pub(crate) struct OverWire(pub(crate) Arc<Wire>);
 
 #[async_trait]
 impl Shard for OverWire {
+    fn work_lanes(&self) -> usize {
+        LANES_BY_SLOT
+    }
+
     async fn connect_locks(
         &self,
         lane: LockLane,

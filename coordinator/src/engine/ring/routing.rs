@@ -10,6 +10,7 @@ use super::{super::AcquireError, Requests, map::Map, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Life, MapVersion},
+    limits::LANES_BY_SLOT,
     metrics::ShardMetrics,
     name::{LockKey, Namespace},
     shard::{
@@ -377,6 +378,10 @@ struct Undialable(ShardError);
 
 #[async_trait::async_trait]
 impl Shard for Undialable {
+    fn work_lanes(&self) -> usize {
+        LANES_BY_SLOT
+    }
+
     async fn connect_locks(
         &self,
         _lane: LockLane,

@@ -47,8 +47,12 @@ impl Drawn {
 impl Desk {
     /// Applies a batch: in as few commits as it takes, or request by request if one is always overtaken.
     pub(super) async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
-        // Beside the head, a request depends on a lock and perhaps an import.
-        let together = self.session.commit_max().saturating_sub(1) / 2;
+        // Beside the head, a request depends on a lock, and on an import unless the shard is quiet.
+        let its = match batch.iter().all(|request| is_quiet(&self.view, request)) {
+            true => 1,
+            false => 2,
+        };
+        let together = self.session.commit_max().saturating_sub(1) / its;
         if batch.len() <= together {
             return self.apply_part(batch).await;
         }
@@ -140,6 +144,11 @@ impl Desk {
         if read.head_is_stale {
             return Ok(Attempted::Overtaken);
         }
+        // The shard was quiet when the batch was made.
+        let imports = imports_in(&read.names).count();
+        if 1 + imports + batch.len() > self.session.commit_max() {
+            return Ok(Attempted::TakeApart);
+        }
         let drawn = Drawn::of(&read, drawn.filter(|_| more > 0));
         self.view.put_token(drawn.start);
         let imports = self.view.imports(&read.names);
@@ -219,15 +228,17 @@ enum Attempted {
 
 /// The documents of slots that a batch depends on. On a quiet shard every slot is open.
 fn names_of(view: &View, batch: &[Request]) -> BTreeSet<Name> {
-    let is_quiet = |request: &&Request| {
-        let armed = view.head.armed.as_ref();
-        let looks = matches!(request.op, Op::Adopt { .. } | Op::Remove { .. });
-        !looks && armed.is_some_and(|armed| armed.is_quiet(request.map))
-    };
-    let unquiet = batch.iter().filter(|request| !is_quiet(request));
+    let unquiet = batch.iter().filter(|request| !is_quiet(view, request));
     unquiet
         .flat_map(|request| view.names_of(request.key.slot()))
         .collect()
+}
+
+/// Whether the request needs no state of its slot.
+fn is_quiet(view: &View, request: &Request) -> bool {
+    let armed = view.head.armed.as_ref();
+    let looks = matches!(request.op, Op::Adopt { .. } | Op::Remove { .. });
+    !looks && armed.is_some_and(|armed| armed.is_quiet(request.map))
 }
 
 /// Whether the request may raise the last token to one that was made elsewhere.

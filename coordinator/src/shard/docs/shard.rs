@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     ids::{ClientId, Life},
+    limits::LANES_BY_SLOT,
     random::Random,
     shard::{
         ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
@@ -23,6 +24,7 @@ use crate::{
 pub struct DocsShard {
     store: Arc<dyn Store>,
     random: Arc<Random>,
+    work_lanes: usize,
 }
 
 impl DocsShard {
@@ -30,7 +32,20 @@ impl DocsShard {
     ///
     /// `random` gives the versions of documents: two processes with the same seed must not share a server.
     pub fn new(store: Arc<dyn Store>, random: Arc<Random>) -> Self {
-        Self { store, random }
+        Self {
+            store,
+            random,
+            work_lanes: LANES_BY_SLOT,
+        }
+    }
+
+    /// The same over one connection for most requests, whose batches are twice as large. For a store that syncs one commit
+    /// after the other: two connections would wait for each other's.
+    pub fn in_one_lane(self) -> Self {
+        Self {
+            work_lanes: 1,
+            ..self
+        }
     }
 
     async fn connect(
@@ -55,6 +70,10 @@ impl DocsShard {
 
 #[async_trait]
 impl Shard for DocsShard {
+    fn work_lanes(&self) -> usize {
+        self.work_lanes
+    }
+
     async fn connect_locks(
         &self,
         _lane: LockLane,

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     clock::Clock,
     ids::{ClientId, Life},
+    limits::LANES_BY_SLOT,
     name::LockKey,
     random::Random,
     shard::{
@@ -88,6 +89,10 @@ impl fmt::Debug for MemoryShard {
 
 #[async_trait]
 impl Shard for MemoryShard {
+    fn work_lanes(&self) -> usize {
+        LANES_BY_SLOT
+    }
+
     async fn connect_locks(
         &self,
         lane: LockLane,

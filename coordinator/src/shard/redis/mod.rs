@@ -37,7 +37,7 @@ use link::RedisLink;
 
 use crate::{
     ids::{ClientId, Life},
-    limits::{BATCH_MAX, SETTINGS_EVERY},
+    limits::{BATCH_MAX, LANES_BY_SLOT, SETTINGS_EVERY},
     name::KeyPrefix,
     shard::{
         ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
@@ -105,6 +105,10 @@ impl RedisShard {
 
 #[async_trait]
 impl Shard for RedisShard {
+    fn work_lanes(&self) -> usize {
+        LANES_BY_SLOT
+    }
+
     async fn connect_locks(
         &self,
         lane: LockLane,
