@@ -2,6 +2,7 @@
 
 use std::{hint::black_box, time::Duration};
 
+use clap::ValueEnum;
 use ringfence_benches::{Failure, LEASE, etcd::Etcd};
 use ringfence_client::{Client, Lock};
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
@@ -17,9 +18,11 @@ const TASKS: i32 = 64;
 /// For 64 tasks of recipes, and ours.
 const SETTINGS: [(&str, &str); 1] = [("max_connections", "300")];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
+    #[value(name = "postgresql")]
     PostgreSql,
+    #[value(name = "mariadb")]
     MariaDb,
     Etcd,
     Zookeeper,

@@ -29,6 +29,9 @@ struct Options {
     /// Short slices and few rounds.
     #[arg(long)]
     quick: bool,
+    /// Only this server, again for more of them.
+    #[arg(long)]
+    on: Vec<Engine>,
     /// Where the report goes.
     #[arg(long, default_value = "target/bench/backends.json")]
     json: PathBuf,
@@ -56,7 +59,8 @@ fn main() -> Result<(), Failure> {
 async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
     let mut rows = Vec::new();
-    for engine in Engine::ALL {
+    let is_wanted = |engine: &Engine| options.on.is_empty() || options.on.contains(engine);
+    for engine in Engine::ALL.into_iter().filter(is_wanted) {
         // One server runs at a time.
         let server = engine.start().await?;
         rows.extend(measure::run(&server, &plan).await?);
