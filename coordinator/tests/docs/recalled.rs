@@ -19,7 +19,15 @@ use crate::{docs_fixture::Docs, etcd_fixture::OnEtcd, zookeeper_fixture::OnZooke
 const SOON: Duration = Duration::from_secs(10);
 
 async fn take(link: &mut dyn LockLink, client: u64) -> Option<Token> {
-    let asked = [request(&key(0), acquire(nonce(client, 1), LONG, false))];
+    take_of(link, 0, client).await
+}
+
+async fn give_back(link: &mut dyn LockLink, client: u64) {
+    give_back_of(link, 0, client).await;
+}
+
+async fn take_of(link: &mut dyn LockLink, which: usize, client: u64) -> Option<Token> {
+    let asked = [request(&key(which), acquire(nonce(client, 1), LONG, false))];
     match link.call(&asked).await.unwrap().replies[0] {
         Reply::Granted { token, .. } => Some(token),
         Reply::Held { .. } => None,
@@ -27,9 +35,9 @@ async fn take(link: &mut dyn LockLink, client: u64) -> Option<Token> {
     }
 }
 
-async fn give_back(link: &mut dyn LockLink, client: u64) {
+async fn give_back_of(link: &mut dyn LockLink, which: usize, client: u64) {
     let nonce = nonce(client, 1);
-    let asked = [request(&key(0), Op::Release { nonce })];
+    let asked = [request(&key(which), Op::Release { nonce })];
     assert_eq!(
         link.call(&asked).await.unwrap().replies,
         [Reply::Released { held: true }]
@@ -52,6 +60,28 @@ async fn a_lock_that_a_connection_wrote_is_not_read_again() {
         take(&mut *link, 1).await.expect("it is free");
     }
     assert_eq!(docs.reads(), reads);
+}
+
+/// Two connections draw tokens in their commits, for a lock each.
+#[tokio::test]
+async fn no_token_is_granted_twice() {
+    let docs = Docs::new().await;
+    docs.slow_down().await;
+    arm(&*docs.shard(), docs.topology()).await;
+    let shard = docs.shard();
+    let tokens = async |which: usize| {
+        let (mut link, mut tokens) = (connect(&*shard).await, Vec::new());
+        for _ in 0..20 {
+            let token = take_of(&mut *link, which, which as u64).await;
+            tokens.push(token.expect("it is free"));
+            give_back_of(&mut *link, which, which as u64).await;
+        }
+        tokens
+    };
+    let (mut all, others) = tokio::join!(tokens(1), tokens(2));
+    all.extend(others);
+    all.sort_unstable();
+    assert!(all.is_sorted_by(|one, next| one < next), "{all:?}");
 }
 
 /// What a connection wrote is no proof of what is there.
