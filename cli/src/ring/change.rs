@@ -167,7 +167,8 @@ mod tests {
         let newcomer = |text: &str| text.parse::<Newcomer>().unwrap_err();
         let weighed = |text: &str| text.parse::<Weighed>().unwrap_err();
         assert_eq!(newcomer("redis://h=0"), "weight is 0, must be 1 to 10000");
-        assert!(newcomer("http://u:s3cret@h").starts_with("redis address: "));
+        assert!(newcomer("http://u:s3cret@h").starts_with("an address begins with redis://"));
+        assert!(newcomer("redis://u:s3cret@:1").starts_with("redis address: "));
         assert_eq!(weighed("a=10001"), "weight is 10001, must be 1 to 10000");
         assert_eq!(
             weighed("a=-1"),
