@@ -25,15 +25,15 @@ var Keepalive = grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * t
 // Client acquires locks through one of several coordinators, and moves on to the next if that one fails. With the
 // same handle_secret at each of them, held locks go on at the next.
 type Client struct {
-	coordinators []pb.LockServiceClient
-	current      atomic.Uint64
+	services []pb.LockServiceClient
+	current  atomic.Uint64
 }
 
 // New uses the connections to the coordinators, at least one, made with Keepalive. They stay the caller's.
 func New(connections ...grpc.ClientConnInterface) *Client {
 	c := &Client{}
 	for _, connection := range connections {
-		c.coordinators = append(c.coordinators, pb.NewLockServiceClient(connection))
+		c.services = append(c.services, pb.NewLockServiceClient(connection))
 	}
 	return c
 }
@@ -70,8 +70,7 @@ func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock
 			l := &Lock{Token: answer.Token, client: c, handle: answer.Handle, lease: answer.ValidFor.AsDuration()}
 			l.deadline.Store(int64(sent + l.lease))
 			l.Context, l.end = context.WithCancelCause(ctx)
-			// After a wait, the request was sent long ago: the lease counts from a renewal.
-			l.renewAt = sent + l.lease/3
+			l.renewAt = sent + l.lease/3 // if there was a wait, that is over: the lease counts from a renewal
 			if now() < l.renewAt || l.renew(l.lease/3) == nil {
 				go l.keep()
 				return l, nil
@@ -110,8 +109,7 @@ func (l *Lock) renew(timeout time.Duration) error {
 	index, sent := l.client.current.Load(), now()
 	answer, err := l.client.at(index).Renew(ctx, &pb.RenewRequest{Handle: l.handle})
 	l.renewAt = now() + l.lease/24
-	if err == nil {
-		lasts := answer.ValidFor.AsDuration()
+	if lasts := answer.GetValidFor().AsDuration(); err == nil {
 		l.deadline.Store(max(l.deadline.Load(), int64(sent+lasts)))
 		l.lease = max(l.lease, lasts) // it lasts less where the coordinator's view of the topology ends before
 		l.renewAt = sent + max(lasts/3, l.lease/24)
@@ -142,9 +140,7 @@ func (l *Lock) Unlock() error {
 	return err
 }
 
-func (c *Client) at(n uint64) pb.LockServiceClient {
-	return c.coordinators[n%uint64(len(c.coordinators))]
-}
+func (c *Client) at(n uint64) pb.LockServiceClient { return c.services[n%uint64(len(c.services))] }
 
 // now is a clock that goes on while the machine is suspended.
 func now() time.Duration {
