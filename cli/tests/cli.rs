@@ -291,7 +291,10 @@ fn an_invalid_address_fails_without_being_repeated() {
         let args = [command, &["--redis", "http://coin:s3cret@127.0.0.1:1"]].concat();
         let failed = ringfence(&args);
         assert_eq!(failed.code, code, "{failed:?}");
-        assert!(failed.stderr.contains("redis address"), "{failed:?}");
+        assert!(
+            failed.stderr.contains("an address begins with"),
+            "{failed:?}"
+        );
         assert!(!failed.stderr.contains("s3cret"), "{failed:?}");
     }
 }

@@ -125,7 +125,7 @@ async fn plans_that_are_impossible_are_refused_by_name() {
             &["--add", &urls[2], "--add", &urls[2]],
             "is taken, by shard c",
         ),
-        (&["--add", "http://coin:s3cret@h"], "redis address"),
+        (&["--add", "http://coin:s3cret@h"], "an address begins with"),
         (
             &["--remove", "a", "--remove", "b"],
             "shards is 0, must be 1 to 1024",
