@@ -15,12 +15,17 @@ pub mod zookeeper;
 
 use std::{
     env, fs,
+    ops::Range,
     os::unix::{
         fs::{MetadataExt, PermissionsExt, chown},
         process::CommandExt,
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU16, Ordering::Relaxed},
+    },
 };
 
 use nix::{
@@ -30,7 +35,7 @@ use nix::{
     },
     unistd::Pid,
 };
-use ringfence_coordinator::spawn::Process;
+use ringfence_coordinator::{random::Random, spawn::Process};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -187,8 +192,15 @@ fn processes() -> Vec<(u32, u32)> {
     found.collect()
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago. It is none of those that the system gives to connections, and to listeners without a
+/// wish: one of them would take it before the server does. Each process goes through them from another one on.
 fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    const PORTS: Range<u16> = 12_000..32_000;
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        let first = Random::from_os().below(PORTS.len() as u64);
+        AtomicU16::new(first as u16)
+    });
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut ports = PORTS.map(|_| PORTS.start + NEXT.fetch_add(1, Relaxed) % PORTS.len() as u16);
+    ports.find(is_free).expect("a port is free")
 }
