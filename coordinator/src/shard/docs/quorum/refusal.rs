@@ -7,7 +7,8 @@ use super::{
 use crate::{ids::Token, shard::ShardError};
 
 /// What came of `commit`, which a request did not do, by the `documents` that are there instead. `None`: nothing that it
-/// names is in its way, so another attempt may do it. `last`: the last token. `is_repeated`: a request before gave no answer, and may have done it.
+/// names is in its way, so another attempt may do it. `last`: the last token. `is_repeated`: a request before gave no
+/// answer, and may have done it.
 ///
 /// # Errors
 ///
