@@ -76,6 +76,12 @@ impl Setup {
         }
     }
 
+    /// The prefix of its keys, which other set-ups on the same servers do not have.
+    pub(crate) fn prefix(&self) -> String {
+        // A prefix has no blanks.
+        format!("{}-{}", self.how.name().replace(' ', "-"), self.shards)
+    }
+
     /// Everything that is compared.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         use How::{Alone, Counter, CounterAgain, HandedOn, Lock, MariaDb, PostgreSql, Segments};

@@ -37,7 +37,7 @@ impl Coins {
         };
         let client = Client::builder()
             .redis(servers.urls(setup))
-            .prefix(&format!("{}-{}", setup.how.name(), setup.shards))
+            .prefix(&setup.prefix())
             .servers_are_new(true)
             .counters_per_call(per_call);
         let counters = client.build().await?.counters();

@@ -26,7 +26,7 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
         let urls = servers.urls(setup);
-        let prefix = format!("{}-{}", setup.how.name(), setup.shards);
+        let prefix = setup.prefix();
         let mut store = redis::Client::open(urls[0].as_str())?
             .get_multiplexed_async_connection()
             .await?;

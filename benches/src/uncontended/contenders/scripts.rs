@@ -212,6 +212,8 @@ impl Calls {
         call.arg(locks.len())
             .arg(TICKET_KEEP.as_millis() as u64)
             .arg(WAITERS_MAX)
+            // No namespace is ever declared, and no operation queues.
+            .arg(MapVersion::UNKNOWN.0)
             .arg("");
         let mut head = Vec::with_capacity(64);
         for (lock, offset) in locks.iter_mut().zip(1..) {
