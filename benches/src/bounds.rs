@@ -13,7 +13,7 @@ const OTHERS_MAX: f64 = 0.1;
 /// On which side of a value it is good to be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub(crate) enum Limit {
     /// Not under it.
     AtLeast(f64),
     /// Not over it.
@@ -31,23 +31,23 @@ impl fmt::Display for Limit {
 
 /// Something ringfence has to reach, and whether it did.
 #[derive(Debug, Serialize)]
-pub struct Bound {
+pub(crate) struct Bound {
     /// The bounded quantity.
-    pub of: String,
+    pub(crate) of: String,
     /// By what.
     #[serde(flatten)]
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// What the rounds found.
-    pub measured: Spread,
+    pub(crate) measured: Spread,
     /// What ringfence under its other name shows: what the machine does to such a value.
-    pub same_against_same: Option<Spread>,
+    pub(crate) same_against_same: Option<Spread>,
     /// Whether the median of `measured` is on the good side.
-    pub reached: bool,
+    pub(crate) reached: bool,
 }
 
 impl Bound {
     /// `limit` on `of`, which was `measured`.
-    pub fn new(of: String, limit: Limit, measured: Spread, same: Option<Spread>) -> Self {
+    pub(crate) fn new(of: String, limit: Limit, measured: Spread, same: Option<Spread>) -> Self {
         let reached = match limit {
             Limit::AtLeast(value) => measured.median >= value,
             Limit::AtMost(value) => measured.median <= value,
@@ -63,7 +63,7 @@ impl Bound {
 }
 
 /// Prints `bounds`, and whether they count after so many `rounds`, beside `others` busy processors.
-pub fn print_bounds(bounds: &[Bound], rounds: usize, others: Spread) {
+pub(crate) fn print_bounds(bounds: &[Bound], rounds: usize, others: Spread) {
     if bounds.is_empty() {
         return;
     }

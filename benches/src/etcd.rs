@@ -1,13 +1,13 @@
 //! etcd, and its lock service.
 
 use std::{
-    net::TcpListener,
     process::{Command, Stdio},
     time::Duration,
 };
 
 use nix::sys::signal::Signal;
 use ringfence_coordinator::spawn::Process;
+use ringfence_test_support::database::free_port;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use tonic::{
@@ -22,25 +22,19 @@ use crate::{Failure, LEASE};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server with default settings: one node. It ends with this value.
-pub struct Etcd {
+pub(crate) struct Etcd {
     process: Process,
     /// To its node.
-    pub channel: Channel,
+    pub(crate) channel: Channel,
     port: u16,
     _data: TempDir,
 }
 
 impl Etcd {
     /// Starts one, and waits until it answers.
-    pub async fn start() -> Result<Self, Failure> {
+    pub(crate) async fn start() -> Result<Self, Failure> {
         let data = TempDir::with_prefix("ringfence-bench-etcd-")?;
-        // Held until both are chosen.
-        let ports = [
-            TcpListener::bind("127.0.0.1:0")?,
-            TcpListener::bind("127.0.0.1:0")?,
-        ];
-        let [port, peer] = ports.map(|port| port.local_addr().map(|address| address.port()));
-        let (port, peer) = (port?, peer?);
+        let (port, peer) = (free_port(), free_port());
         let [clients, peers] = [port, peer].map(|port| format!("http://127.0.0.1:{port}"));
         let mut command = Command::new("etcd");
         command
@@ -82,12 +76,12 @@ impl Etcd {
     }
 
     /// Its port on 127.0.0.1.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// Its process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 }
@@ -129,7 +123,7 @@ struct UnlockRequest {
 struct UnlockResponse {}
 
 /// A lease for all locks of a task: longer than the bench.
-pub async fn lease(channel: &Channel) -> Result<i64, Failure> {
+pub(crate) async fn lease(channel: &Channel) -> Result<i64, Failure> {
     let ttl = 60 * LEASE.as_secs() as i64;
     let request = LeaseGrantRequest { ttl };
     let granted: LeaseGrantResponse =
@@ -138,7 +132,7 @@ pub async fn lease(channel: &Channel) -> Result<i64, Failure> {
 }
 
 /// Locks `name` and unlocks it.
-pub async fn pair(channel: &Channel, name: &[u8], lease: i64) -> Result<(), Failure> {
+pub(crate) async fn pair(channel: &Channel, name: &[u8], lease: i64) -> Result<(), Failure> {
     let name = name.to_vec();
     let request = LockRequest { name, lease };
     let LockResponse { key } = call(channel, "/v3lockpb.Lock/Lock", request).await?;

@@ -4,18 +4,18 @@ use serde::Serialize;
 
 /// Where a bench ran, and what of: a number without these means nothing.
 #[derive(Clone, Debug, Serialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// Processors.
-    pub cores: usize,
+    pub(crate) cores: usize,
     /// Their model.
-    pub cpu: String,
+    pub(crate) cpu: String,
     /// The source's git revision; `+` if the working tree differed from it.
-    pub revision: String,
+    pub(crate) revision: String,
 }
 
 impl Machine {
     /// This machine, and the revision of the directory the bench was started in.
-    pub fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpu
             .lines()

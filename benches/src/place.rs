@@ -15,7 +15,7 @@ const SERVERS: usize = 0;
 /// Which processors the server and the clients may run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub(crate) enum Place {
     /// Any: the scheduler moves them as it likes.
     Free,
     /// The server on the first, the clients on all others.
@@ -30,7 +30,7 @@ impl Place {
     /// # Errors
     ///
     /// There are not as many processors, or the system refuses.
-    pub fn client(self, cores: usize) -> Result<(), Failure> {
+    pub(crate) fn client(self, cores: usize) -> Result<(), Failure> {
         match self {
             Self::Free => Ok(()),
             Self::Apart if cores < 2 => Err("--place apart needs two processors".into()),
@@ -44,7 +44,7 @@ impl Place {
     /// # Errors
     ///
     /// The server is gone, or the system refuses.
-    pub fn server(self, server: u32) -> Result<(), Failure> {
+    pub(crate) fn server(self, server: u32) -> Result<(), Failure> {
         match self {
             Self::Free => Ok(()),
             Self::Apart | Self::Together => pin(Pid::from_raw(server as i32), SERVERS..SERVERS + 1),

@@ -3,7 +3,7 @@ use std::{fs, io, path::Path};
 use serde::Serialize;
 
 /// Prints `rows` under `head`, columns aligned: the first to the left, the others to the right.
-pub fn print_table(head: &[&str], rows: &[Vec<String>]) {
+pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>]) {
     let head: Vec<String> = head.iter().map(|&title| title.to_owned()).collect();
     let rows: Vec<&Vec<String>> = [&head].into_iter().chain(rows).collect();
     let width = |column: usize| {
@@ -26,7 +26,7 @@ pub fn print_table(head: &[&str], rows: &[Vec<String>]) {
 /// # Errors
 ///
 /// The file cannot be written.
-pub fn write_json(file: &Path, report: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_json(file: &Path, report: &impl Serialize) -> io::Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;
     }

@@ -4,13 +4,13 @@ use serde::{Serialize, Serializer};
 
 /// How long a contender runs at a time.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// Before the measured part.
     #[serde(rename = "warm_up_ms", serialize_with = "millis")]
-    pub warm_up: Duration,
+    pub(crate) warm_up: Duration,
     /// The measured part.
     #[serde(rename = "length_ms", serialize_with = "millis")]
-    pub length: Duration,
+    pub(crate) length: Duration,
 }
 
 fn millis<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -19,7 +19,7 @@ fn millis<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::E
 
 impl Timing {
     /// Both in milliseconds.
-    pub fn of_ms(warm_up: u64, length: u64) -> Self {
+    pub(crate) fn of_ms(warm_up: u64, length: u64) -> Self {
         Self {
             warm_up: Duration::from_millis(warm_up),
             length: Duration::from_millis(length),
@@ -36,7 +36,7 @@ impl fmt::Display for Timing {
 
 /// The order of turns in a round: another one is first each time, and every second round goes
 /// backwards, so that nobody always runs after the same one.
-pub fn order(round: usize, count: usize) -> Vec<usize> {
+pub(crate) fn order(round: usize, count: usize) -> Vec<usize> {
     let first = round % count.max(1);
     let nth = |step| {
         if round.is_multiple_of(2) {

@@ -8,7 +8,7 @@ use std::{
 /// With half a processor for each shard, a machine of few cores shows what more shards bring: shards are the scarce resource, and
 /// not the client.
 #[derive(Debug)]
-pub struct HalfShare(PathBuf);
+pub(crate) struct HalfShare(PathBuf);
 
 /// Where the groups for processors are, by version 2 and by version 1.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"];
@@ -22,7 +22,7 @@ impl HalfShare {
     /// # Errors
     ///
     /// There are no such groups here, or the system refuses.
-    pub fn new(name: &str) -> io::Result<Self> {
+    pub(crate) fn new(name: &str) -> io::Result<Self> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for root in ROOTS {
             let group = Path::new(root).join(name);
@@ -39,7 +39,7 @@ impl HalfShare {
     /// # Errors
     ///
     /// The process is gone, or the system refuses.
-    pub fn admit(&self, process: u32) -> io::Result<()> {
+    pub(crate) fn admit(&self, process: u32) -> io::Result<()> {
         self.write("cgroup.procs", process)
     }
 

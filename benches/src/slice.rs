@@ -17,19 +17,19 @@ use crate::{Failure, Timing};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A task of a contender.
-pub trait Task: Send + Sync + 'static {
+pub(crate) trait Task: Send + Sync + 'static {
     /// Acquires and releases once.
     fn pair(&self) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// What the tasks did in the measured part of a slice.
-pub struct Slice<Read> {
+pub(crate) struct Slice<Read> {
     /// What was read at its beginning.
-    pub from: Read,
+    pub(crate) from: Read,
     /// What was read at its end.
-    pub to: Read,
+    pub(crate) to: Read,
     /// The pairs of each task.
-    pub made: Vec<f64>,
+    pub(crate) made: Vec<f64>,
 }
 
 impl<Read> Slice<Read> {
@@ -38,7 +38,7 @@ impl<Read> Slice<Read> {
     /// # Errors
     ///
     /// A task fails, or is stuck; `read` fails.
-    pub async fn run<T: Task>(
+    pub(crate) async fn run<T: Task>(
         tasks: impl IntoIterator<Item = T>,
         timing: Timing,
         read: impl Fn() -> Result<Read, Failure>,
@@ -67,12 +67,12 @@ impl<Read> Slice<Read> {
     }
 
     /// The pairs of all tasks.
-    pub fn pairs(&self) -> f64 {
+    pub(crate) fn pairs(&self) -> f64 {
         self.made.iter().sum()
     }
 
     /// Jain's index of the tasks' pairs: 1 if all made as many.
-    pub fn fairness(&self) -> f64 {
+    pub(crate) fn fairness(&self) -> f64 {
         let squares: f64 = self.made.iter().map(|made| made * made).sum();
         self.pairs().powi(2) / (self.made.len() as f64 * squares)
     }

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 /// What the rounds of a run found: the median of them, and how far they lie apart.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The middle one; of an even number, the mean of the two in the middle.
-    pub median: f64,
+    pub(crate) median: f64,
     /// The least.
-    pub min: f64,
+    pub(crate) min: f64,
     /// The greatest.
-    pub max: f64,
+    pub(crate) max: f64,
 }
 
 impl Spread {
@@ -19,7 +19,7 @@ impl Spread {
     /// # Panics
     ///
     /// If there are none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
@@ -35,7 +35,7 @@ impl Spread {
     /// # Panics
     ///
     /// If there are none.
-    pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
+    pub(crate) fn of_ratios(above: &[f64], below: &[f64]) -> Self {
         Self::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
 }

@@ -8,7 +8,7 @@ use nix::{
 use crate::{Failure, machine::busy_time, now};
 
 /// Processor-time clocks of the processes that take part in a bench.
-pub struct Clocks {
+pub(crate) struct Clocks {
     servers: Vec<ClockId>,
     clients: Vec<ClockId>,
 }
@@ -19,7 +19,7 @@ impl Clocks {
     /// # Errors
     ///
     /// A process is gone.
-    pub fn of(servers: &[u32], clients: &[u32]) -> Result<Self, Failure> {
+    pub(crate) fn of(servers: &[u32], clients: &[u32]) -> Result<Self, Failure> {
         let clock = |&pid: &u32| clock_getcpuclockid(Pid::from_raw(pid as i32));
         Ok(Self {
             servers: servers.iter().map(clock).collect::<Result<_, _>>()?,
@@ -32,7 +32,7 @@ impl Clocks {
     /// # Errors
     ///
     /// A process is gone.
-    pub fn read(&self) -> Result<Reading, Failure> {
+    pub(crate) fn read(&self) -> Result<Reading, Failure> {
         Ok(Reading {
             at: now(),
             server: sum(&self.servers)?,
@@ -45,26 +45,26 @@ impl Clocks {
 fn sum(clocks: &[ClockId]) -> Result<Duration, Failure> {
     let mut sum = Duration::ZERO;
     for clock in clocks {
-        sum += clock.now()?.into();
+        sum += Duration::from(clock.now()?);
     }
     Ok(sum)
 }
 
 /// The clocks, read together.
-pub struct Reading {
+pub(crate) struct Reading {
     /// When.
-    pub at: Instant,
+    pub(crate) at: Instant,
     /// Processor time of all servers until then.
-    pub server: Duration,
+    pub(crate) server: Duration,
     /// Processor time of all clients until then.
-    pub client: Duration,
+    pub(crate) client: Duration,
     /// Processor time spent on anything until then.
     machine: Duration,
 }
 
 impl Reading {
     /// How many processors were busy with neither a server nor a client, from then to `to`.
-    pub fn others(&self, to: &Self) -> f64 {
+    pub(crate) fn others(&self, to: &Self) -> f64 {
         let ours = to.server - self.server + (to.client - self.client);
         let others = (to.machine - self.machine).saturating_sub(ours);
         others.as_secs_f64() / (to.at - self.at).as_secs_f64()

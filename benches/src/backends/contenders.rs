@@ -3,17 +3,14 @@
 use std::{hint::black_box, time::Duration};
 
 use clap::ValueEnum;
-use ringfence_benches::{Failure, LEASE, etcd::Etcd};
 use ringfence_client::{Client, Lock};
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
 use ringfence_test_support::database::{
     mariadb::MariaDb, postgresql::PostgreSql, zookeeper::Zookeeper,
 };
 
-use crate::recipes::{Connection, Recipe, on_etcd, on_mariadb, on_postgresql, on_zookeeper};
-
-/// Tasks; as many keys, if each has its own.
-const TASKS: i32 = 64;
+use super::recipes::{Connection, Recipe, on_etcd, on_mariadb, on_postgresql, on_zookeeper};
+use crate::{Failure, LEASE, etcd::Etcd};
 
 /// For 64 tasks of recipes, and ours.
 const SETTINGS: [(&str, &str); 1] = [("max_connections", "300")];
@@ -112,30 +109,31 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn start(self) -> Result<Server, Failure> {
+    /// Starts a server of it, and connects as many `tasks`.
+    pub(crate) async fn start(self, tasks: i32) -> Result<Server, Failure> {
         let (server, url, connections) = match self {
             Self::PostgreSql => {
                 let server = PostgreSql::spawn_with(&SETTINGS).await;
                 let url = format!("postgres://postgres@127.0.0.1:{}/postgres", server.port());
-                let connections = on_postgresql(&server, TASKS).await?;
+                let connections = on_postgresql(&server, tasks).await?;
                 (Process::PostgreSql(server), url, connections)
             }
             Self::MariaDb => {
                 let server = MariaDb::spawn_with(&SETTINGS).await;
                 let url = format!("mysql://root@127.0.0.1:{}/test", server.port());
-                let connections = on_mariadb(&server, TASKS).await?;
+                let connections = on_mariadb(&server, tasks).await?;
                 (Process::MariaDb(server), url, connections)
             }
             Self::Etcd => {
                 let server = Etcd::start().await?;
                 let url = format!("etcd://127.0.0.1:{}", server.port());
-                let connections = on_etcd(&server, TASKS).await?;
+                let connections = on_etcd(&server, tasks).await?;
                 (Process::Etcd(server), url, connections)
             }
             Self::Zookeeper => {
                 let server = Zookeeper::spawn_on_disk().await;
                 let url = server.url();
-                let connections = on_zookeeper(&server, TASKS).await?;
+                let connections = on_zookeeper(&server, tasks).await?;
                 (Process::Zookeeper(server), url, connections)
             }
         };
@@ -180,7 +178,7 @@ pub(crate) enum Task {
     Recipe(Connection, Recipe, i32, i32),
 }
 
-impl ringfence_benches::Task for Task {
+impl crate::Task for Task {
     async fn pair(&self) -> Result<(), Failure> {
         match self {
             Self::Lock(lock) => {

@@ -1,15 +1,16 @@
 //! Rounds of slices: which contender runs when, and how many pairs it makes.
 
-use ringfence_benches::{Failure, Slice, Timing, now, order};
 use serde::Serialize;
 
-use crate::contenders::{Engine, Kind, Server, Situation};
+use super::contenders::{Engine, Kind, Server, Situation};
+use crate::{Failure, Slice, Timing, now, order};
 
 /// The measurements to make.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) timing: Timing,
+    pub(crate) tasks: i32,
 }
 
 /// What one contender did in one situation: one value per round.

@@ -3,10 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use mysql_async::prelude::Queryable as _;
-use ringfence_benches::{
-    Failure,
-    etcd::{self, Etcd},
-};
 use ringfence_test_support::database::{
     mariadb::{self, MariaDb},
     postgresql::{self, PostgreSql},
@@ -16,7 +12,11 @@ use tokio::{sync::Mutex, time::sleep};
 use tonic::transport::Channel;
 use zookeeper_client::{Acls, CreateMode, LockPrefix};
 
-use crate::contenders::Engine;
+use super::contenders::Engine;
+use crate::{
+    Failure,
+    etcd::{self, Etcd},
+};
 
 /// How long a task waits before it asks for a row again that another one has.
 const AGAIN: Duration = Duration::from_millis(5);

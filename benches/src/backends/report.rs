@@ -1,15 +1,13 @@
 //! What a run found: a table for people, JSON for machines, and the bounds.
 
-use std::path::Path;
-
-use ringfence_benches::{Bound, Failure, Limit, Machine, Spread, print_table, write_json};
 use serde::Serialize;
 
-use crate::{
+use super::{
     contenders::{Engine, Kind, Situation},
     measure::{Plan, Row},
     recipes::Recipe,
 };
+use crate::{Bound, Common, Failure, Limit, Machine, Spread, print_table};
 
 /// Pairs of Ringfence with 64 keys, of those of a recipe.
 const WANTED: [(Engine, Recipe, f64); 5] = [
@@ -66,11 +64,15 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         println!("{}", self.machine);
-        let Plan { rounds, timing } = self.plan;
-        println!("{rounds} rounds; {timing}");
+        let Plan {
+            rounds,
+            timing,
+            tasks,
+        } = self.plan;
+        println!("{tasks} tasks; {rounds} rounds; {timing}");
         println!("median (min … max) of the rounds\n");
         let group = |line: &Line| (line.engine, line.situation);
         for lines in self.rows.chunk_by(|one, other| group(one) == group(other)) {
@@ -108,7 +110,7 @@ impl Report {
             &cells.collect::<Vec<_>>(),
         );
         println!("they count on a machine that did nothing else, which this bench does not see\n");
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use ringfence_benches::Spread;
-
-use crate::{
+use super::{
     measure::Row,
     setup::{How, Setup, Share},
 };
+use crate::Spread;
 
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 420.0;

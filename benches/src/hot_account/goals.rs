@@ -2,12 +2,12 @@
 
 use How::{Alone, Counter, CounterAgain, Lock, PostgreSql, Segments};
 use Log::{Always, Off};
-use ringfence_benches::{Bound, Limit, Spread};
 
-use crate::{
+use super::{
     measure::Row,
     setup::{How, Log, Setup, Share},
 };
+use crate::{Bound, Limit, Spread};
 
 const LOCK: Setup = Setup::new(Lock, 1, 1, Off);
 const LOCKS: Setup = Setup::new(Segments, 16, 4, Off);

@@ -9,14 +9,14 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use ringfence_benches::{Clocks, Failure, Place, Timing, now, order};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{
+use super::{
     contenders::{Contender, Taker},
     servers::Servers,
     setup::Setup,
 };
+use crate::{Clocks, Failure, Place, Timing, now, order};
 
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(60);

@@ -1,17 +1,13 @@
 //! What a run found: a table for people, JSON for machines.
 
-use std::path::Path;
-
-use ringfence_benches::{
-    Bound, Failure, Machine, Place, Spread, Timing, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::{
+use super::{
     goals,
     measure::{Plan, Row},
     setup::Setup,
 };
+use crate::{Bound, Common, Failure, Machine, Place, Spread, Timing, print_bounds, print_table};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -52,8 +48,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         println!("{}", self.machine);
         println!("{} rounds, {}", self.rounds, self.timing);
         println!("{}", self.place);
@@ -66,7 +62,7 @@ impl Report {
             println!();
         }
         print_bounds(&self.bounds, self.rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }
 

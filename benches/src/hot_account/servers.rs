@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_benches::{Failure, HalfShare, Place};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 
-use crate::setup::{How, Log, Setup, Share};
+use super::setup::{How, Log, Setup, Share};
+use crate::{Failure, HalfShare, Place};
 
 /// Redis servers, by what they have written when they answer, and what they may use; and databases, which sync every
 /// commit, as they do by default.
@@ -41,14 +41,19 @@ impl Servers {
             }
         }
         let wants = |how| setups.iter().any(|setup| setup.how == how);
-        let postgresql = match wants(How::PostgreSql) {
-            true => Some(PostgreSql::spawn_with(&[("max_connections", "300")]).await),
-            false => None,
+        let postgresql = async {
+            match wants(How::PostgreSql) {
+                true => Some(PostgreSql::spawn_with(&[("max_connections", "300")]).await),
+                false => None,
+            }
         };
-        let mariadb = match wants(How::MariaDb) {
-            true => Some(MariaDb::spawn_with(&[("max_connections", "300")]).await),
-            false => None,
+        let mariadb = async {
+            match wants(How::MariaDb) {
+                true => Some(MariaDb::spawn_with(&[("max_connections", "300")]).await),
+                false => None,
+            }
         };
+        let (postgresql, mariadb) = tokio::join!(postgresql, mariadb);
         Ok(Self {
             redis,
             _shares: shares,

@@ -2,7 +2,6 @@
 //! whether any deduction is refused because the segments are full.
 
 use std::{
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -11,9 +10,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use ringfence_benches::{
-    Bound, Clocks, Failure, Limit, Machine, Place, Spread, Timing, print_bounds, write_json,
-};
 use ringfence_client::{
     Client, Counter, Counters,
     counter::{Amount, CounterError, Terms, segment::Refusal},
@@ -22,12 +18,13 @@ use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::ask;
 use serde::Serialize;
 
-use crate::{
+use super::{
     contenders::{self, Account, Contender, PUT_IN, Taker},
     measure::Row,
     servers::Servers,
     setup::{How, Log, Setup},
 };
+use crate::{Bound, Clocks, Common, Failure, Limit, Machine, Place, Spread, Timing, print_bounds};
 
 /// Between two lines of the report.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -68,13 +65,13 @@ struct Minute {
     others: f64,
 }
 
-/// Soaks for `length`, rounded up to minutes, with so many tasks; writes the report to `json`.
+/// Soaks for `length`, rounded up to minutes, with so many tasks; writes the report.
 pub(crate) async fn run(
     length: Duration,
     tasks: usize,
     place: Place,
     machine: Machine,
-    json: &Path,
+    common: &Common,
 ) -> Result<(), Failure> {
     let servers = Servers::start(&[SETUP], place).await?;
     let server = servers.redis(&SETUP);
@@ -133,7 +130,7 @@ pub(crate) async fn run(
         minutes,
         bounds,
     };
-    Ok(write_json(json, &report)?)
+    common.write("hot-account.soak", &report)
 }
 
 /// The rate is flat, and nothing is refused.

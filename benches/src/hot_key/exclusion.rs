@@ -13,10 +13,10 @@ use std::{
     time::Duration,
 };
 
-use ringfence_benches::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::messages::monotonic;
+use super::messages::monotonic;
+use crate::Failure;
 
 /// Long enough for a second holder to show.
 pub(crate) const HOLD_MIN: Duration = Duration::from_millis(1);

@@ -3,9 +3,9 @@
 use Goal::{Grants, Jain, Starved, Wait};
 use Limit::{AtLeast, AtMost};
 use Who::{HandoffOff, Mutex, Ringfence, Rslock, TrySubscribe};
-use ringfence_benches::{Bound, Limit, Spread};
 
-use crate::{contenders::Who, measure::Row, setup::Setup};
+use super::{contenders::Who, measure::Row, setup::Setup};
+use crate::{Bound, Limit, Spread};
 
 const ONE: Setup = Setup::new(1, 64, 0);
 const FOUR: Setup = Setup::new(4, 16, 0);

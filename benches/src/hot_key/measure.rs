@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use ringfence_benches::{Clocks, Failure, Place, Timing, order};
 use tokio::time::sleep;
 
-use crate::{
+use super::{
     contenders::Who,
     exclusion,
     messages::{Assignment, Outcome, Window, monotonic},
@@ -15,6 +14,7 @@ use crate::{
     worker::new_waits,
     workers::Workers,
 };
+use crate::{Clocks, Failure, Place, Timing, order};
 
 /// The measurements to make.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@
 use std::{str::FromStr, time::Duration};
 
 use nix::time::ClockId;
-use ringfence_benches::{Failure, Timing};
 use serde::{Deserialize, Serialize};
 
-use crate::{contenders::Who, exclusion::Tenure, setup::Setup};
+use super::{contenders::Who, exclusion::Tenure, setup::Setup};
+use crate::{Failure, Timing};
 
 /// What a worker process is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,18 +1,16 @@
 //! What a run found: a table for people, JSON for machines.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
-use ringfence_benches::{
-    Bound, Failure, Machine, Place, Spread, Timing, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::{
+use super::{
     contenders::Who,
     goals,
     measure::{Plan, Row},
     setup::Setup,
 };
+use crate::{Bound, Common, Failure, Machine, Place, Spread, Timing, print_bounds, print_table};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -71,8 +69,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         let Parameters {
             rounds,
             timing,
@@ -89,7 +87,7 @@ impl Report {
         );
         self.print_rows();
         print_bounds(&self.bounds, rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 
     fn print_rows(&self) {

@@ -1,8 +1,9 @@
 //! The server, and what it was asked to do.
 
 use redis::aio::MultiplexedConnection;
-use ringfence_benches::{Clocks, Failure, Reading};
 use ringfence_coordinator::spawn::RedisServer;
+
+use crate::{Clocks, Failure, Reading};
 
 pub(crate) struct Server {
     pub(crate) url: String,

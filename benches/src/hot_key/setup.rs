@@ -2,8 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use ringfence_benches::Failure;
 use serde::{Deserialize, Serialize};
+
+use crate::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {

@@ -3,15 +3,15 @@
 use std::{io, sync::Arc, time::Duration};
 
 use hdrhistogram::Histogram;
-use ringfence_benches::Failure;
 use tokio::{runtime::Runtime, task::JoinSet};
 
-use crate::{
+use super::{
     contenders::{self, Worker},
     exclusion::{Exclusion, HOLD_MIN},
     hold::Hold,
     messages::{Assignment, Outcome, Said, Window, monotonic},
 };
+use crate::Failure;
 
 /// Does what it is assigned to, in this process.
 pub(crate) fn main(assignment: &Assignment) -> Result<(), Failure> {

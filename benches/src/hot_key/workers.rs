@@ -2,7 +2,6 @@
 
 use std::{process::Stdio, time::Duration};
 
-use ringfence_benches::Failure;
 use serde::Serialize;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -10,7 +9,8 @@ use tokio::{
     time::timeout,
 };
 
-use crate::messages::{Assignment, Outcome, Said, Window};
+use super::messages::{Assignment, Outcome, Said, Window};
+use crate::Failure;
 
 /// A worker that says nothing for this long, beyond the slice, is broken: a lock that was left behind
 /// would have expired.
@@ -74,7 +74,7 @@ struct Worker {
 impl Worker {
     fn start(assignment: &str) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["--worker", assignment])
+            .args(["hot-key", "--worker", assignment])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringfence_benches::now;
 use ringfence_client::{Client, ReleaseAnswer};
 use tokio::{
     sync::mpsc,
@@ -16,14 +15,13 @@ use tokio::{
     time::{sleep, sleep_until},
 };
 
+use crate::now;
+
 /// Between the pairs of one task.
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// A timer is up to a millisecond late by itself. A greater delay counts as the pair's.
 const TIMER_LATE: Duration = Duration::from_millis(2);
-
-/// How long a pair may wait for its lock. Nobody else wants it.
-const WAIT: Duration = Duration::from_secs(1);
 
 /// A pair of acquire and release.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +41,13 @@ pub(crate) struct Load {
     pairs: mpsc::UnboundedReceiver<Pair>,
     /// By how much each task is behind its schedule, in nanoseconds.
     behind: Vec<Arc<AtomicU64>>,
+    /// How long a pair may wait for its lock.
+    wait: Duration,
 }
 
 impl Load {
-    /// Starts a task for each key; `keys` are by shard.
-    pub(crate) fn start(client: &Client, keys: &[Vec<String>]) -> Self {
+    /// Starts a task for each key; `keys` are by shard. A pair waits for its lock as long as `wait`.
+    pub(crate) fn start(client: &Client, keys: &[Vec<String>], wait: Duration) -> Self {
         let (sender, pairs) = mpsc::unbounded_channel();
         let (mut tasks, mut behind) = (JoinSet::new(), Vec::new());
         let count = keys.iter().map(Vec::len).sum::<usize>() as u32;
@@ -61,6 +61,7 @@ impl Load {
                     shard,
                     pairs: sender.clone(),
                     behind: late.clone(),
+                    wait,
                 };
                 // Spread over the period, so that tasks do not all fall due together.
                 let first = start + PERIOD * behind.len() as u32 / count;
@@ -72,6 +73,7 @@ impl Load {
             _tasks: tasks,
             pairs,
             behind,
+            wait,
         }
     }
 
@@ -79,7 +81,7 @@ impl Load {
     pub(crate) async fn on_schedule(&self) {
         let late = |behind: &Arc<AtomicU64>| behind.load(Relaxed) > PERIOD.as_nanos() as u64;
         // First let those that are stuck in a pair notice.
-        sleep(2 * WAIT).await;
+        sleep(2 * self.wait).await;
         while self.behind.iter().any(late) {
             sleep(PERIOD).await;
         }
@@ -97,6 +99,7 @@ struct Task {
     shard: usize,
     pairs: mpsc::UnboundedSender<Pair>,
     behind: Arc<AtomicU64>,
+    wait: Duration,
 }
 
 impl Task {
@@ -121,7 +124,7 @@ impl Task {
     }
 
     async fn pair(&self) -> bool {
-        let lock = self.client.lock(&self.key).wait(WAIT);
+        let lock = self.client.lock(&self.key).wait(self.wait);
         match lock.acquire().await {
             Ok(guard) => guard.release().await == ReleaseAnswer::Held,
             Err(_) => false,

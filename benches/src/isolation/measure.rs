@@ -3,21 +3,27 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use ringfence_benches::{Clocks, Failure, now};
 use ringfence_client::{Client, Namespace};
 use ringfence_coordinator::spawn::RedisServer;
 use tokio::time::sleep;
 
-use crate::{
+use super::{
     load::{Load, Pair},
     renewals::{Held, Renewal},
 };
+use crate::{Clocks, Failure, now};
 
 /// Shards.
 pub(crate) const SHARDS: usize = 3;
 
 /// A held lock's lease, in windows: each is renewed in every window, and outlives a stop.
 const LEASE_WINDOWS: u32 = 3;
+
+/// A lock with a shorter lease may be lost on a machine that is busy with other work.
+const LEASE_MIN: Duration = Duration::from_secs(4);
+
+/// How long a pair may wait for its lock, at most. Nobody else wants it.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(60);
@@ -36,7 +42,11 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn lease(&self) -> Duration {
-        self.window * LEASE_WINDOWS
+        (self.window * LEASE_WINDOWS).max(LEASE_MIN)
+    }
+
+    fn wait(&self) -> Duration {
+        self.window.min(WAIT_MAX)
     }
 }
 
@@ -75,7 +85,8 @@ pub(crate) async fn run(plan: &Plan) -> Result<Vec<Round>, Failure> {
     let client = client.build().await?;
     let held = keys(&client, &servers, "held", plan.held)?;
     let mut held = Held::start(&client, &held, plan.lease()).await?;
-    let mut load = Load::start(&client, &keys(&client, &servers, "task", plan.tasks)?);
+    let keys = keys(&client, &servers, "task", plan.tasks)?;
+    let mut load = Load::start(&client, &keys, plan.wait());
     load.on_schedule().await;
 
     let mut rounds = Vec::new();

@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringfence_benches::{Failure, now};
 use ringfence_client::{Client, Guard, limits};
 use tokio::{sync::mpsc, task::JoinSet, time::interval};
+
+use crate::{Failure, now};
 
 /// How often guards are looked at: what a latency is exact to.
 const LOOK: Duration = Duration::from_millis(1);

@@ -1,13 +1,9 @@
 //! What was measured, as a table and as JSON.
 
-use std::path::Path;
-
-use ringfence_benches::{
-    Bound, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::measure::{Plan, Round, SHARDS, Window};
+use super::measure::{Plan, Round, SHARDS, Window};
+use crate::{Bound, Common, Failure, Limit, Machine, Spread, print_bounds, print_table};
 
 /// What the others' p99 may become, of before.
 const RATIO_MAX: f64 = 1.5;
@@ -95,8 +91,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         let Parameters {
             rounds,
             window_ms,
@@ -131,7 +127,7 @@ impl Report {
         let latest = 100.0 * self.renewed_after_max_of_lease;
         println!("a lock was renewed after {latest:.0} % of its lease at the latest\n");
         print_bounds(&self.bounds, rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::{hint::black_box, time::Duration};
 
-use ringfence_benches::{Failure, LEASE};
 use ringfence_client::{Client, Lock, MultiLock};
 use tokio::time::sleep;
+
+use crate::{Failure, LEASE};
 
 /// Permits of the semaphore that 64 tasks want.
 pub(crate) const PERMITS: u32 = 8;
@@ -138,7 +139,7 @@ pub(crate) enum Task {
     OneByOne(Vec<Lock>),
 }
 
-impl ringfence_benches::Task for Task {
+impl crate::Task for Task {
     async fn pair(&self) -> Result<(), Failure> {
         match self {
             Self::Lock(lock, held_for) => {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ringfence_benches::{Clocks, Failure, Slice, Timing, order};
 use serde::Serialize;
 
-use crate::contenders::{Clients, Kind, Situation};
+use super::contenders::{Clients, Kind, Situation};
+use crate::{Clocks, Failure, Slice, Timing, order};
 
 /// The measurements to make.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -1,16 +1,12 @@
 //! What a run found: a table for people, JSON for machines, and the bounds.
 
-use std::path::Path;
-
-use ringfence_benches::{
-    Bound, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::{
+use super::{
     contenders::{Kind, PERMITS, Situation},
     measure::{Plan, Row},
 };
+use crate::{Bound, Common, Failure, Limit, Machine, Spread, print_bounds, print_table};
 
 /// Of pairs with a mutex in the same situation.
 const SHARE_MIN: f64 = 0.5;
@@ -62,8 +58,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         println!("{}", self.machine);
         let Plan { rounds, timing } = self.plan;
         println!("{rounds} rounds; {timing}");
@@ -96,7 +92,7 @@ impl Report {
         println!("hot semaphore ÷ {PERMITS} × hot mutex: {handed:.2}");
         println!("… ÷ {PERMITS} × hot mutex without hand-off: {not_handed:.2}\n");
         print_bounds(&self.bounds, self.plan.rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }
 

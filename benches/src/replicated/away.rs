@@ -1,12 +1,9 @@
 //! How long acquisitions take while a minority of the servers is away.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
-use ringfence_benches::{
-    Bound, Clocks, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
-};
 use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Flow, Proxy, Whose};
@@ -16,7 +13,8 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::contenders::REPLICATED;
+use super::contenders::REPLICATED;
+use crate::{Bound, Clocks, Common, Failure, Limit, Machine, Spread, print_bounds, print_table};
 
 const TASKS: usize = 8;
 /// Between two acquisitions of a task: the processors are not what is scarce.
@@ -86,7 +84,7 @@ struct Report {
 }
 
 /// Measures over each number of servers, and publishes it.
-pub(crate) async fn run(counts: &[u32], rounds: usize, json: &Path) -> Result<(), Failure> {
+pub(crate) async fn run(counts: &[u32], rounds: usize, common: &Common) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for &count in counts {
         rows.extend(over(count, rounds).await?);
@@ -98,7 +96,7 @@ pub(crate) async fn run(counts: &[u32], rounds: usize, json: &Path) -> Result<()
         rows,
         bounds,
     };
-    report.publish(rounds, json)
+    report.publish(rounds, common)
 }
 
 async fn over(count: u32, rounds: usize) -> Result<Vec<Row>, Failure> {
@@ -271,7 +269,7 @@ fn bounds(rows: &[Row]) -> Vec<Bound> {
 }
 
 impl Report {
-    fn publish(&self, rounds: usize, json: &Path) -> Result<(), Failure> {
+    fn publish(&self, rounds: usize, common: &Common) -> Result<(), Failure> {
         println!("{}", self.machine);
         println!(
             "{rounds} rounds; {TASKS} tasks with a key each and a pause of {PAUSE:?}; a minority is away for {SLICE:?}, \
@@ -301,6 +299,6 @@ impl Report {
         println!();
         let others = self.rows.iter().flat_map(|row| row.others.iter().copied());
         print_bounds(&self.bounds, rounds, Spread::of(others));
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use ringfence_benches::{Failure, LEASE};
 use ringfence_client::{Client, ReleaseAnswer};
 use rslock::LockManager;
+
+use crate::{Failure, LEASE};
 
 /// As many clients take part at most.
 pub(crate) const CLIENTS: usize = 4;
@@ -95,7 +96,7 @@ pub(crate) struct Task {
     key: String,
 }
 
-impl ringfence_benches::Task for Task {
+impl crate::Task for Task {
     async fn pair(&self) -> Result<(), Failure> {
         match &self.kind {
             Kind::Ringfence { client, namespace } => {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ringfence_benches::{Clocks, Failure, Slice, Timing, order};
 use serde::Serialize;
 
-use crate::contenders::{CLIENTS, Contender, Task};
+use super::contenders::{CLIENTS, Contender, Task};
+use crate::{Clocks, Failure, Slice, Timing, order};
 
 /// The measurements to make.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) distinct: Timing,
     pub(crate) one_key: Timing,
+    /// Tasks that want the one key.
+    pub(crate) wanted_by: usize,
 }
 
 /// What the tasks do.
@@ -20,7 +22,7 @@ pub(crate) struct Plan {
 pub(crate) enum Situation {
     /// As many tasks, each with a key of its own, at one client.
     Distinct(usize),
-    /// 64 tasks want one key, at as many clients.
+    /// All tasks want one key, at as many clients.
     OneKey(usize),
 }
 
@@ -40,12 +42,12 @@ impl Situation {
         }
     }
 
-    fn tasks(self, contender: &Contender) -> Vec<Task> {
+    fn tasks(self, contender: &Contender, wanted_by: usize) -> Vec<Task> {
         match self {
             Self::Distinct(tasks) => (0..tasks)
                 .map(|number| contender.task(number, 1, &number.to_string()))
                 .collect(),
-            Self::OneKey(clients) => (0..64)
+            Self::OneKey(clients) => (0..wanted_by)
                 .map(|number| contender.task(number, clients, "wanted"))
                 .collect(),
         }
@@ -118,7 +120,7 @@ async fn slice(
         Situation::Distinct(_) => plan.distinct,
         Situation::OneKey(_) => plan.one_key,
     };
-    let tasks = row.situation.tasks(contender);
+    let tasks = row.situation.tasks(contender, plan.wanted_by);
     let read = || Ok((clocks.read()?, contender.second_rounds()));
     let slice = Slice::run(tasks, timing, read).await?;
     let ((from, second_before), (to, second_after)) = (&slice.from, &slice.to);

@@ -1,13 +1,9 @@
 //! What a run found: a table for people, JSON for machines, and the bounds.
 
-use std::path::Path;
-
-use ringfence_benches::{
-    Bound, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::measure::{Plan, Row, Situation};
+use super::measure::{Plan, Row, Situation};
+use crate::{Bound, Common, Failure, Limit, Machine, Spread, print_bounds, print_table};
 
 const OURS: &str = "ringfence";
 /// Ringfence, under another name: what the machine does to a ratio.
@@ -64,13 +60,14 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         println!("{}", self.machine);
         let Plan {
             rounds,
             distinct,
             one_key,
+            ..
         } = self.plan;
         println!("{rounds} rounds; distinct keys: {distinct}; one key: {one_key}");
         println!("other work on the machine: {:.1} processors", self.others);
@@ -85,7 +82,7 @@ impl Report {
         contenders.for_each(|line| println!("{:15} {}", line.contender, line.what));
         println!();
         print_bounds(&self.bounds, self.plan.rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }
 

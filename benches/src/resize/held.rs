@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use ringfence_benches::Failure;
 use ringfence_client::{Client, Guard};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
+
+use crate::Failure;
 
 /// Tasks that take them at the start.
 const TAKERS: usize = 64;

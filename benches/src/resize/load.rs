@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_benches::{Failure, now};
 use ringfence_client::{Client, LockKey, Namespace};
 use tokio::{
     sync::mpsc,
     task::{JoinSet, yield_now},
     time::sleep_until,
 };
+
+use crate::{Failure, now};
 
 /// Keys of a task, which nobody else wants.
 const KEYS: usize = 512;

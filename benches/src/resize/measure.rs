@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use ringfence_benches::{Clocks, Failure, now};
-use ringfence_client::{Client, NewShard, Reshape, Resized};
+use ringfence_client::{Client, NewShard, Pace, Reshape, Resized};
 use ringfence_coordinator::{spawn::RedisServer, topology::shard_id};
 use tokio::time::sleep;
 
-use crate::{
+use super::{
     held::Held,
     load::{Acquired, Load},
     naive::Naive,
 };
+use crate::{Clocks, Failure, now};
 
 /// Servers before the resize.
 pub(crate) const SHARDS: usize = 3;
@@ -34,6 +34,7 @@ pub(crate) struct Plan {
     pub(crate) lease: Duration,
     /// At rest, before each resize: about as long as one takes.
     pub(crate) window: Duration,
+    pub(crate) pace: Pace,
 }
 
 /// What was done in some time.
@@ -119,7 +120,8 @@ async fn resize(
     let before = now();
     sleep(plan.window).await;
     let during = now();
-    let resized = client.ring().reshape(reshape).await?.run().await?;
+    let resize = client.ring().reshape(reshape).await?.pace(plan.pace);
+    let resized = resize.run().await?;
     let after = now();
     let acquired = load.take()?;
     let mut at_rest = Window::of(&acquired, before, during);

@@ -1,13 +1,13 @@
 //! What a library does that has no more than a map: it changes the map.
 
 use redis::Pipeline;
-use ringfence_benches::Failure;
 use ringfence_client::{LockKey, Namespace, Weight};
 use ringfence_coordinator::{spawn::RedisServer, topology::shard_id};
 use ringfence_ring::{Membership, Placement, SlotCount, Table};
 use serde::Serialize;
 
-use crate::held::key;
+use super::held::key;
+use crate::Failure;
 
 /// Locks in one round trip.
 const BATCH: usize = 1_000;

@@ -1,17 +1,13 @@
 //! What was measured, as a table and as JSON.
 
-use std::path::Path;
-
 use hdrhistogram::Histogram;
-use ringfence_benches::{
-    Bound, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::{
+use super::{
     measure::{Plan, Round, SHARDS},
     naive::Naive,
 };
+use crate::{Bound, Common, Failure, Limit, Machine, Spread, print_bounds, print_table};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -86,8 +82,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         let Parameters {
             rounds,
             tasks,
@@ -135,7 +131,7 @@ impl Report {
             naive.held, naive.held_twice
         );
         print_bounds(&self.bounds, rounds, self.others);
-        write_json(json, self)?;
+        common.write(self.bench, self)?;
         if *lost > 0 || slots_moved != optimum {
             return Err("a lock was lost, or more slots moved than had to".into());
         }

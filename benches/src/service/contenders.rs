@@ -5,13 +5,15 @@ use std::{hint::black_box, time::Duration};
 use ringfence_api::v1::{
     AcquireRequest, ReleaseOutcome, ReleaseRequest, lock_service_client::LockServiceClient,
 };
-use ringfence_benches::{
+use ringfence_client::{Client, Coordinators, Lock};
+use tokio::task::JoinSet;
+use tonic::transport::{Channel, Endpoint};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+use crate::{
     Failure, LEASE,
     etcd::{self, Etcd},
 };
-use ringfence_client::{Client, Coordinators, Lock};
-use tonic::transport::{Channel, Endpoint};
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 /// As many tasks, each with a key of its own.
 pub(crate) const SITUATIONS: [usize; 3] = [1, 64, 256];
@@ -65,10 +67,12 @@ impl Contenders {
         let session = Client::builder().coordinators(Coordinators::new(coordinator));
         // Each task has its locks alone, as over the service.
         let library = Client::builder().redis(redis).handoff(0, Duration::ZERO);
-        let mut leases = Vec::new();
+        let mut granting = JoinSet::new();
         for _ in 0..SITUATIONS.into_iter().max().unwrap_or_default() {
-            leases.push(etcd::lease(&etcd.channel).await?);
+            let channel = etcd.channel.clone();
+            granting.spawn(async move { etcd::lease(&channel).await });
         }
+        let leases = granting.join_all().await.into_iter();
         Ok(Self {
             coordinator: Endpoint::from_shared(coordinator.to_owned())?
                 .connect()
@@ -76,7 +80,7 @@ impl Contenders {
             session: session.build().await?,
             library: library.build().await?,
             etcd: etcd.channel.clone(),
-            leases,
+            leases: leases.collect::<Result<_, _>>()?,
         })
     }
 
@@ -106,7 +110,7 @@ pub(crate) enum Task {
     Etcd(Channel, String, i64),
 }
 
-impl ringfence_benches::Task for Task {
+impl crate::Task for Task {
     async fn pair(&self) -> Result<(), Failure> {
         match self {
             Self::Empty(health) => {

@@ -9,11 +9,12 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use ringfence_benches::Failure;
 use ringfence_client::Client;
 use ringfence_coordinator::spawn::Process;
 use ringfence_server::{Config, Limits, Service};
 use tempfile::NamedTempFile;
+
+use crate::Failure;
 
 /// Serves locks of the server at `url`, which is new, until this process is ended. Prints its own URL.
 pub(crate) async fn serve(url: &str) -> Result<(), Failure> {
@@ -55,7 +56,7 @@ impl Coordinator {
         let said = NamedTempFile::new()?;
         let mut command = Command::new(std::env::current_exe()?);
         command
-            .args(["--coordinator-on", redis])
+            .args(["service", "--coordinator-on", redis])
             .stdin(Stdio::null());
         command.stdout(said.reopen()?);
         let mut process = Process::start(command, Signal::SIGKILL).await?;

@@ -1,16 +1,12 @@
 //! What a run found: a table for people, JSON for machines, and the bounds.
 
-use std::path::Path;
-
-use ringfence_benches::{
-    Bound, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::{
+use super::{
     contenders::Kind,
     measure::{Plan, Row},
 };
+use crate::{Bound, Common, Failure, Limit, Machine, Spread, print_bounds, print_table};
 
 /// The pairs of one contender of those of another, with so many tasks, at least.
 const WANTED: [(Kind, Kind, usize, f64); 4] = [
@@ -64,8 +60,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         println!("{}", self.machine);
         let Plan { rounds, timing } = self.plan;
         println!("{rounds} rounds; {timing}");
@@ -87,7 +83,7 @@ impl Report {
             println!();
         }
         print_bounds(&self.bounds, self.plan.rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 }
 

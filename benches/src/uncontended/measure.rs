@@ -9,10 +9,10 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use ringfence_benches::{Clocks, Failure, Place, Reading, Timing, now, order};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::contenders::{Contender, Worker};
+use super::contenders::{Contender, Worker};
+use crate::{Clocks, Failure, Place, Reading, Timing, now, order};
 
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(10);

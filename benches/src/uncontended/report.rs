@@ -1,13 +1,13 @@
 //! What a run found: a table for people, JSON for machines, and the bounds.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
-use ringfence_benches::{
-    Bound, Failure, Limit, Machine, Place, Spread, Timing, print_bounds, print_table, write_json,
-};
 use serde::Serialize;
 
-use crate::measure::{Plan, Row};
+use super::measure::{Plan, Row};
+use crate::{
+    Bound, Common, Failure, Limit, Machine, Place, Spread, Timing, print_bounds, print_table,
+};
 
 /// The baseline that every other contender is compared with.
 const OURS: &str = "ringfence";
@@ -95,8 +95,8 @@ impl Report {
         }
     }
 
-    /// Prints it, and writes it to `json`.
-    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+    /// Prints it, and writes it.
+    pub(crate) fn publish(&self, common: &Common) -> Result<(), Failure> {
         let Parameters {
             rounds,
             timing,
@@ -110,7 +110,7 @@ impl Report {
         println!("median (min … max) of the rounds; CPU is processor time a pair\n");
         self.print_rows();
         print_bounds(&self.bounds, rounds, self.others);
-        Ok(write_json(json, self)?)
+        common.write(self.bench, self)
     }
 
     fn print_rows(&self) {

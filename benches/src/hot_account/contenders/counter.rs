@@ -3,18 +3,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
-use ringfence_benches::Failure;
 use ringfence_client::{
     Client, Counter, Counters,
     counter::{Amount, Durability, Terms},
     limits::BATCH_MAX,
 };
 
-use super::{Account, PUT_IN, Taker};
-use crate::{
+use super::super::{
     servers::Servers,
     setup::{How, Log, Setup},
 };
+use super::{Account, PUT_IN, Taker};
+use crate::Failure;
 
 /// How long a deduction is remembered.
 const REMEMBER_MS: u64 = 2_000;

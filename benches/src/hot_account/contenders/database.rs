@@ -2,15 +2,15 @@
 
 use async_trait::async_trait;
 use mysql_async::prelude::Queryable;
-use ringfence_benches::Failure;
 use ringfence_test_support::database::postgresql;
 use tokio::sync::Mutex;
 
+use super::super::{servers::Servers, setup::Setup};
 use super::{Account, PUT_IN, Taker};
-use crate::{servers::Servers, setup::Setup};
+use crate::Failure;
 
-/// Connections in a pool: a database is slower with one a task.
-const CONNECTIONS: usize = 64;
+/// Most connections in a pool: a database is slower with one per task.
+const CONNECTIONS_MAX: usize = 64;
 
 /// Rows of PostgreSQL.
 pub(crate) struct PostgreSql {
@@ -44,12 +44,22 @@ fn deduct(rows: u32, placeholder: &str) -> String {
     format!("UPDATE {table} SET value = value - 1 WHERE id = {placeholder} AND value >= 1")
 }
 
+/// Connections for the greatest of these numbers of tasks.
+fn connections_for(tasks: &[usize]) -> usize {
+    let most = tasks.iter().copied().max().unwrap_or(1);
+    most.min(CONNECTIONS_MAX)
+}
+
 fn row(task: usize, rows: u32) -> i32 {
     i32::try_from(task % rows as usize).expect("rows are few")
 }
 
 impl PostgreSql {
-    pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
+    pub(crate) async fn new(
+        setup: &Setup,
+        tasks: &[usize],
+        servers: &Servers,
+    ) -> Result<Self, Failure> {
         let server = servers.postgresql()?;
         let rows = setup.segments;
         let first = server.connect().await;
@@ -57,7 +67,7 @@ impl PostgreSql {
             first.batch_execute(&statement).await?;
         }
         let mut connections = Vec::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..connections_for(tasks) {
             let connection = server.connect().await;
             let statement = connection.prepare(&deduct(rows, "$1")).await?;
             connections.push((connection, statement));
@@ -69,7 +79,7 @@ impl PostgreSql {
 #[async_trait]
 impl Account for PostgreSql {
     async fn deduct(&self, taker: Taker) -> Result<(), Failure> {
-        let (connection, statement) = &self.connections[taker.number % CONNECTIONS];
+        let (connection, statement) = &self.connections[taker.number % self.connections.len()];
         match connection
             .execute(statement, &[&row(taker.number, self.rows)])
             .await?
@@ -92,7 +102,11 @@ impl Account for PostgreSql {
 }
 
 impl MariaDb {
-    pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
+    pub(crate) async fn new(
+        setup: &Setup,
+        tasks: &[usize],
+        servers: &Servers,
+    ) -> Result<Self, Failure> {
         let server = servers.mariadb()?;
         let rows = setup.segments;
         let mut first = server.connect().await;
@@ -100,7 +114,7 @@ impl MariaDb {
             first.query_drop(statement).await?;
         }
         let mut connections = Vec::new();
-        for _ in 0..CONNECTIONS {
+        for _ in 0..connections_for(tasks) {
             connections.push(Mutex::new(server.connect().await));
         }
         Ok(Self { connections, rows })
@@ -110,7 +124,9 @@ impl MariaDb {
 #[async_trait]
 impl Account for MariaDb {
     async fn deduct(&self, taker: Taker) -> Result<(), Failure> {
-        let mut connection = self.connections[taker.number % CONNECTIONS].lock().await;
+        let mut connection = self.connections[taker.number % self.connections.len()]
+            .lock()
+            .await;
         let row = row(taker.number, self.rows);
         connection.exec_drop(deduct(self.rows, "?"), (row,)).await?;
         match connection.affected_rows() {

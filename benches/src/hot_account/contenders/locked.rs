@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{AsyncCommands, aio::MultiplexedConnection};
-use ringfence_benches::Failure;
 use ringfence_client::{Client, SegmentedLock};
 
-use super::{Account, PUT_IN, Taker};
-use crate::{
+use super::super::{
     servers::Servers,
     setup::{How, Setup},
 };
+use super::{Account, PUT_IN, Taker};
+use crate::Failure;
 
 /// Rows on a server of plain Redis, each under a lock of its own.
 pub(crate) struct Rows {

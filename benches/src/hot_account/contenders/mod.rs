@@ -12,12 +12,12 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use ringfence_benches::Failure;
 
-use crate::{
+use super::{
     servers::Servers,
     setup::{How, Setup},
 };
+use crate::Failure;
 
 /// What everybody has to begin with.
 pub(crate) const PUT_IN: i64 = 1_000_000_000_000;
@@ -80,8 +80,8 @@ async fn open(
         How::Alone | How::Counter | How::CounterAgain => {
             Arc::new(counter::Coins::new(setup, tasks, servers).await?)
         }
-        How::PostgreSql => Arc::new(database::PostgreSql::new(setup, servers).await?),
-        How::MariaDb => Arc::new(database::MariaDb::new(setup, servers).await?),
+        How::PostgreSql => Arc::new(database::PostgreSql::new(setup, tasks, servers).await?),
+        How::MariaDb => Arc::new(database::MariaDb::new(setup, tasks, servers).await?),
     })
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use redis::Script;
-use ringfence_benches::{Failure, LEASE};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{Worker, listener::Listener};
+use crate::{Failure, LEASE};
 
 /// Answers 1 if the process has the lock now; otherwise it is told when.
 const LOCK: &str = "

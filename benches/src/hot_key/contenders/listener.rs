@@ -6,8 +6,9 @@ use redis::{
     AsyncConnectionConfig, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind,
     aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
-use ringfence_benches::Failure;
 use tokio::sync::Semaphore;
+
+use crate::Failure;
 
 pub(super) struct Listener {
     pub(super) commands: MultiplexedConnection,

@@ -8,10 +8,10 @@ mod rslock;
 mod try_subscribe;
 
 use async_trait::async_trait;
-use ringfence_benches::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::messages::Assignment;
+use super::messages::Assignment;
+use crate::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Who {

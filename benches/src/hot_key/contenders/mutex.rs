@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ringfence_benches::Failure;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Worker;
+use crate::Failure;
 
 #[derive(Default)]
 pub(super) struct Mutex {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ringfence_benches::{Failure, LEASE};
 use ringfence_client::{Client, Guard, ReleaseAnswer};
 
 use super::{Who, Worker};
+use crate::{Failure, LEASE};
 
 /// How long the contender that lingers keeps a lock that nobody in its process has.
 const LINGER: Duration = Duration::from_millis(50);

@@ -2,10 +2,10 @@
 //! again after a random time of up to 200 ms.
 
 use async_trait::async_trait;
-use ringfence_benches::{Failure, LEASE};
 use rslock::{Lock, LockManager};
 
 use super::Worker;
+use crate::{Failure, LEASE};
 
 pub(super) struct Rslock {
     manager: LockManager,

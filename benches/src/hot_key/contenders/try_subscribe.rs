@@ -12,13 +12,13 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use redis::{Script, aio::MultiplexedConnection};
-use ringfence_benches::{Failure, LEASE};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::timeout,
 };
 
 use super::{Worker, listener::Listener};
+use crate::{Failure, LEASE};
 
 /// Answers -3 if the owner has the lock now, otherwise the milliseconds until it expires.
 const LOCK: &str = "

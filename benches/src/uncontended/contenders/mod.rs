@@ -7,8 +7,9 @@ mod rslock;
 mod scripts;
 
 use async_trait::async_trait;
-use ringfence_benches::{Failure, LEASE};
 use ringfence_client::Client;
+
+use crate::{Failure, LEASE};
 
 /// A way to take and give back locks.
 #[async_trait]

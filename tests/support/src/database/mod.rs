@@ -194,7 +194,7 @@ fn processes() -> Vec<(u32, u32)> {
 
 /// A port that was free a moment ago. It is none of those that the system gives to connections, and to listeners without a
 /// wish: one of them would take it before the server does. Each process goes through them from another one on.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     const PORTS: Range<u16> = 12_000..32_000;
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
         let first = Random::from_os().below(PORTS.len() as u64);

@@ -18,22 +18,22 @@ mod contenders;
 mod measure;
 mod report;
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::num::NonZeroUsize;
 
-use clap::Parser;
+use clap::Args;
 use measure::Plan;
-use ringfence_benches::{Failure, Machine, Place, Timing};
 use ringfence_coordinator::spawn::RedisServer;
+
+use crate::{Common, Effort, Failure, Machine, Place, Timing, given_or, on_two_threads};
 
 /// Pairs of acquire and release on distinct keys over one Redis of its own, beside what else could
 /// be used.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds: at most a minute, and less exact.
-    #[arg(long)]
-    quick: bool,
-    /// How many tasks, one key each.
-    #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024")]
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// How many tasks, one key each: 1,16,64,256,1024 if not said.
+    #[arg(long, value_delimiter = ',')]
     tasks: Vec<NonZeroUsize>,
     /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
     #[arg(long)]
@@ -44,20 +44,19 @@ struct Options {
     /// Which processors the server and this process may run on.
     #[arg(long, value_enum, default_value = "free")]
     place: Place,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/uncontended.json")]
-    json: PathBuf,
 }
 
 impl Options {
     fn plan(&self) -> Plan {
-        let (rounds, timing) = if self.quick {
-            (5, Timing::of_ms(40, 220))
-        } else {
-            (11, Timing::of_ms(100, 550))
+        let (rounds, timing, tasks) = match self.common.effort() {
+            Effort::Full => (11, Timing::of_ms(100, 550), &[1, 16, 64, 256, 1024][..]),
+            Effort::Quick => (5, Timing::of_ms(40, 220), &[1, 16, 64, 256, 1024][..]),
+            // More than one call takes.
+            Effort::Smoke => (1, Timing::of_ms(5, 20), &[1, 200][..]),
         };
+        let given: Vec<usize> = self.tasks.iter().map(|tasks| tasks.get()).collect();
         Plan {
-            tasks: self.tasks.iter().copied().map(usize::from).collect(),
+            tasks: given_or(&given, tasks),
             rounds: self.rounds.unwrap_or(rounds).max(1),
             timing,
             place: self.place,
@@ -69,15 +68,11 @@ impl Options {
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
+pub(crate) fn main(options: &Options) -> Result<(), Failure> {
     let machine = Machine::here();
+    // Before there are threads: they are placed with this one.
     options.place.client(machine.cores)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    runtime.block_on(run(&options, machine))
+    on_two_threads(run(options, machine))
 }
 
 async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
@@ -88,5 +83,5 @@ async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
     contenders.retain(|contender| options.wants(contender.name()));
     let plan = options.plan();
     let results = measure::run(&contenders, &plan, server_pid).await?;
-    report::Report::new(machine, &plan, &results).publish(&options.json)
+    report::Report::new(machine, &plan, &results).publish(&options.common)
 }

@@ -12,44 +12,33 @@ mod contenders;
 mod measure;
 mod report;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use clap::Parser;
-use ringfence_benches::{Failure, Machine, Timing};
+use clap::Args;
 use ringfence_client::Client;
 use ringfence_coordinator::spawn::RedisServer;
 
+use crate::{Common, Effort, Failure, Machine, Timing};
+
 /// Semaphores, read-write locks and multi-locks, beside our mutex.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds.
-    #[arg(long)]
-    quick: bool,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/kinds.json")]
-    json: PathBuf,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
 }
 
 impl Options {
     fn plan(&self) -> measure::Plan {
-        let (rounds, timing) = match self.quick {
-            true => (5, Timing::of_ms(100, 300)),
-            false => (11, Timing::of_ms(200, 1000)),
+        let (rounds, timing) = match self.common.effort() {
+            Effort::Full => (11, Timing::of_ms(200, 1000)),
+            Effort::Quick => (5, Timing::of_ms(100, 300)),
+            Effort::Smoke => (1, Timing::of_ms(5, 20)),
         };
         measure::Plan { rounds, timing }
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    runtime.block_on(run(&options))
-}
-
-async fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
     let (mut servers, mut urls) = (Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -74,5 +63,5 @@ async fn run(options: &Options) -> Result<(), Failure> {
     servers.push(lone);
     let pids: Vec<u32> = servers.iter().filter_map(RedisServer::pid).collect();
     let rows = measure::run(&clients, &plan, &pids).await?;
-    report::Report::new(Machine::here(), plan, &rows).publish(&options.json)
+    report::Report::new(Machine::here(), plan, &rows).publish(&options.common)
 }

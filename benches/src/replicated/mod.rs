@@ -18,10 +18,7 @@ mod contenders;
 mod measure;
 mod report;
 
-use std::path::PathBuf;
-
-use clap::Parser;
-use ringfence_benches::{Failure, Machine, Timing};
+use clap::Args;
 use ringfence_coordinator::spawn::RedisServer;
 
 use self::{
@@ -29,14 +26,15 @@ use self::{
     measure::{Plan, Row, Situation},
 };
 
+use crate::{Common, Effort, Failure, Machine, Timing};
+
 /// Locks with 3 and with 5 replicas, beside the rslock crate's Redlock over the same servers.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds.
-    #[arg(long)]
-    quick: bool,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
     /// With a minority of the servers away.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "smoke")]
     away: bool,
     /// Servers: as many as a lock has replicas.
     #[arg(long, value_delimiter = ',', default_value = "3,5")]
@@ -44,44 +42,37 @@ struct Options {
     /// Rounds; bounds want 5 or more. 7 if not said, 5 with --quick.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/replicated.json")]
-    json: PathBuf,
 }
 
 impl Options {
     fn plan(&self) -> Plan {
-        let (rounds, distinct, one_key) = match self.quick {
-            true => (5, Timing::of_ms(100, 300), Timing::of_ms(300, 1000)),
-            false => (7, Timing::of_ms(100, 700), Timing::of_ms(500, 2000)),
+        let (rounds, distinct, one_key) = match self.common.effort() {
+            Effort::Full => (7, Timing::of_ms(100, 700), Timing::of_ms(500, 2000)),
+            Effort::Quick => (5, Timing::of_ms(100, 300), Timing::of_ms(300, 1000)),
+            Effort::Smoke => (1, Timing::of_ms(5, 20), Timing::of_ms(5, 20)),
         };
         Plan {
             rounds: self.rounds.unwrap_or(rounds).max(1),
             distinct,
             one_key,
+            wanted_by: match self.common.effort() {
+                Effort::Smoke => 8,
+                Effort::Full | Effort::Quick => 64,
+            },
         }
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    runtime.block_on(run(&options))
-}
-
-async fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
     if options.away {
-        return away::run(&options.servers, plan.rounds, &options.json).await;
+        return away::run(&options.servers, plan.rounds, &options.common).await;
     }
     let mut rows = Vec::new();
     for &count in &options.servers {
         rows.extend(over(count, &plan).await?);
     }
-    report::Report::new(Machine::here(), plan, &rows).publish(&options.json)
+    report::Report::new(Machine::here(), plan, &rows).publish(&options.common)
 }
 
 /// Measures everything over as many servers.

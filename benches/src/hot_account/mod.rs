@@ -30,20 +30,20 @@ mod soak;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::Parser;
+use clap::Args;
 use measure::Plan;
-use ringfence_benches::{Failure, HalfShare, Machine, Place, Timing};
 use servers::Servers;
 use setup::{Setup, Share};
 
+use crate::{Common, Effort, Failure, HalfShare, Machine, Place, Timing, given_or};
+
 /// One hot account: everybody takes from it, one unit at a time.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds: some minutes, and less exact.
-    #[arg(long)]
-    quick: bool,
-    /// How many tasks.
-    #[arg(long, value_delimiter = ',', default_value = "64,256,1024")]
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// How many tasks: 64,256,1024 if not said.
+    #[arg(long, value_delimiter = ',')]
     tasks: Vec<usize>,
     /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
     #[arg(long)]
@@ -54,12 +54,9 @@ struct Options {
     /// Which processors the servers and the client may run on.
     #[arg(long, value_enum, default_value = "free")]
     place: Place,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/hot-account.json")]
-    json: PathBuf,
     /// Instead: one counter of four segments on one server with the default terms, by as many tasks as the greatest number says, for so long,
     /// such as 10m. A line per minute: the rate, the server's memory, the ids that are remembered and forgotten, and refusals.
-    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "LENGTH", conflicts_with = "smoke", value_parser = humantime::parse_duration)]
     soak: Option<Duration>,
     /// Draw deductions a second against segments into FILE, as an SVG image.
     #[arg(long, value_name = "FILE")]
@@ -68,10 +65,10 @@ struct Options {
 
 impl Options {
     fn plan(&self) -> Plan {
-        let (rounds, timing) = if self.quick {
-            (5, Timing::of_ms(150, 400))
-        } else {
-            (11, Timing::of_ms(250, 1000))
+        let (rounds, timing) = match self.common.effort() {
+            Effort::Full => (11, Timing::of_ms(250, 1000)),
+            Effort::Quick => (5, Timing::of_ms(150, 400)),
+            Effort::Smoke => (1, Timing::of_ms(5, 20)),
         };
         let mut setups: Vec<_> = Setup::all().filter(|setup| self.wants(setup)).collect();
         let halved = |setup: &Setup| setup.share == Share::Half;
@@ -84,11 +81,19 @@ impl Options {
         }
         Plan {
             setups,
-            tasks: self.tasks.clone(),
+            tasks: self.tasks(),
             rounds: self.rounds.unwrap_or(rounds).max(1),
             timing,
             place: self.place,
         }
+    }
+
+    fn tasks(&self) -> Vec<usize> {
+        let usual = match self.common.effort() {
+            Effort::Full | Effort::Quick => &[64, 256, 1024][..],
+            Effort::Smoke => &[8],
+        };
+        given_or(&self.tasks, usual)
     }
 
     fn wants(&self, setup: &Setup) -> bool {
@@ -98,21 +103,19 @@ impl Options {
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
+pub(crate) fn main(options: &Options) -> Result<(), Failure> {
     let machine = Machine::here();
     options.place.client(machine.cores)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(run(&options, machine))
+    runtime.block_on(run(options, machine))
 }
 
 async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
     if let Some(length) = options.soak {
-        let tasks = options.tasks.iter().copied().max().unwrap_or(1);
-        let json = options.json.with_extension("soak.json");
-        return soak::run(length, tasks, options.place, machine, &json).await;
+        let tasks = options.tasks().into_iter().max().unwrap_or(1);
+        return soak::run(length, tasks, options.place, machine, &options.common).await;
     }
     let plan = options.plan();
     let servers = Servers::start(&plan.setups, plan.place).await?;
@@ -124,5 +127,5 @@ async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
         std::fs::write(file, curve::svg(&rows))?;
         println!("drawn to {}", file.display());
     }
-    report.publish(&options.json)
+    report.publish(&options.common)
 }

@@ -16,26 +16,16 @@ mod coordinator;
 mod measure;
 mod report;
 
-use std::path::PathBuf;
-
-use clap::Parser;
-use mimalloc::MiMalloc;
-use ringfence_benches::{Failure, Machine, Timing, etcd};
+use clap::Args;
 use ringfence_coordinator::spawn::RedisServer;
 
-/// As in the `ringfence` command.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+use crate::{Common, Effort, Failure, Machine, Timing, etcd};
 
 /// Locks over the service, beside empty calls, the library and etcd's lock service.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds.
-    #[arg(long)]
-    quick: bool,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/service.json")]
-    json: PathBuf,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
     /// Is the coordinator on this server: the bench starts it.
     #[arg(long, hide = true)]
     coordinator_on: Option<String>,
@@ -43,27 +33,19 @@ struct Options {
 
 impl Options {
     fn plan(&self) -> measure::Plan {
-        let (rounds, timing) = match self.quick {
-            true => (5, Timing::of_ms(100, 400)),
-            false => (9, Timing::of_ms(300, 1500)),
+        let (rounds, timing) = match self.common.effort() {
+            Effort::Full => (9, Timing::of_ms(300, 1500)),
+            Effort::Quick => (5, Timing::of_ms(100, 400)),
+            Effort::Smoke => (1, Timing::of_ms(5, 20)),
         };
         measure::Plan { rounds, timing }
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    match &options.coordinator_on {
-        Some(url) => runtime.block_on(coordinator::serve(url)),
-        None => runtime.block_on(run(&options)),
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(url) = &options.coordinator_on {
+        return coordinator::serve(url).await;
     }
-}
-
-async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
     let redis = RedisServer::spawn().await?;
     let coordinator = coordinator::Coordinator::start(&redis.url()).await?;
@@ -74,5 +56,5 @@ async fn run(options: &Options) -> Result<(), Failure> {
         .into_iter()
         .chain([coordinator.pid(), etcd.pid()]);
     let rows = measure::run(&contenders, &plan, &pids.collect::<Vec<_>>()).await?;
-    report::Report::new(Machine::here(), plan, &rows).publish(&options.json)
+    report::Report::new(Machine::here(), plan, &rows).publish(&options.common)
 }

@@ -17,53 +17,48 @@ mod measure;
 mod recipes;
 mod report;
 
-use std::path::PathBuf;
-
-use clap::Parser;
+use clap::Args;
 use contenders::Engine;
-use ringfence_benches::{Failure, Machine, Timing};
+
+use crate::{Common, Effort, Failure, Machine, Timing};
 
 /// Locks on PostgreSQL, MariaDB, etcd and ZooKeeper, beside what people do with the same server without us.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds.
-    #[arg(long)]
-    quick: bool,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
     /// Only this server, again for more of them.
     #[arg(long)]
     on: Vec<Engine>,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/backends.json")]
-    json: PathBuf,
 }
 
 impl Options {
     fn plan(&self) -> measure::Plan {
-        let (rounds, timing) = match self.quick {
-            true => (5, Timing::of_ms(200, 800)),
-            false => (9, Timing::of_ms(300, 1500)),
+        let (rounds, timing) = match self.common.effort() {
+            Effort::Full => (9, Timing::of_ms(300, 1500)),
+            Effort::Quick => (5, Timing::of_ms(200, 800)),
+            Effort::Smoke => (1, Timing::of_ms(5, 20)),
         };
-        measure::Plan { rounds, timing }
+        let tasks = match self.common.effort() {
+            Effort::Full | Effort::Quick => 64,
+            Effort::Smoke => 4,
+        };
+        measure::Plan {
+            rounds,
+            timing,
+            tasks,
+        }
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    runtime.block_on(run(&options))
-}
-
-async fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
     let mut rows = Vec::new();
     let is_wanted = |engine: &Engine| options.on.is_empty() || options.on.contains(engine);
     for engine in Engine::ALL.into_iter().filter(is_wanted) {
         // One server runs at a time.
-        let server = engine.start().await?;
+        let server = engine.start(plan.tasks).await?;
         rows.extend(measure::run(&server, &plan).await?);
     }
-    report::Report::new(Machine::here(), plan, &rows).publish(&options.json)
+    report::Report::new(Machine::here(), plan, &rows).publish(&options.common)
 }

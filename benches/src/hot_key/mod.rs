@@ -29,31 +29,31 @@ mod setup;
 mod worker;
 mod workers;
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::num::NonZeroUsize;
 
-use clap::Parser;
+use clap::Args;
 use contenders::Who;
 use measure::Plan;
 use messages::Assignment;
-use ringfence_benches::{Failure, Machine, Place, Timing};
 use ringfence_coordinator::spawn::RedisServer;
 use server::Server;
 use setup::Setup;
 
+use crate::{Common, Effort, Failure, Machine, Place, Timing, given_or};
+
 /// One hot key: 64 tasks want the same lock, in one process and in four.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short slices and few rounds: about two minutes, and less exact.
-    #[arg(long)]
-    quick: bool,
-    /// In how many processes.
-    #[arg(long, value_delimiter = ',', default_value = "1,4")]
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
+    /// In how many processes: 1,4 if not said.
+    #[arg(long, value_delimiter = ',')]
     processes: Vec<NonZeroUsize>,
-    /// How many tasks, shared out among the processes.
-    #[arg(long, default_value = "64")]
-    tasks: NonZeroUsize,
-    /// For how many milliseconds the lock is held each time.
-    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    /// How many tasks, shared out among the processes: 64 if not said.
+    #[arg(long)]
+    tasks: Option<NonZeroUsize>,
+    /// For how many milliseconds the lock is held each time: 0,1 if not said.
+    #[arg(long, value_delimiter = ',')]
     hold_ms: Vec<u64>,
     /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
     #[arg(long)]
@@ -64,9 +64,6 @@ struct Options {
     /// Which processors the server and the clients may run on.
     #[arg(long, value_enum, default_value = "free")]
     place: Place,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/hot-key.json")]
-    json: PathBuf,
     /// What this process is to do for the one that started it.
     #[arg(long, hide = true)]
     worker: Option<Assignment>,
@@ -74,15 +71,21 @@ struct Options {
 
 impl Options {
     fn plan(&self) -> Result<Plan, Failure> {
-        let (rounds, timing) = if self.quick {
-            (5, Timing::of_ms(150, 500))
-        } else {
-            (11, Timing::of_ms(250, 1000))
+        let (rounds, timing) = match self.common.effort() {
+            Effort::Full => (11, Timing::of_ms(250, 1000)),
+            Effort::Quick => (5, Timing::of_ms(150, 500)),
+            Effort::Smoke => (1, Timing::of_ms(5, 20)),
         };
+        let (processes, tasks, hold_ms) = match self.common.effort() {
+            Effort::Full | Effort::Quick => ([1, 4], 64, &[0, 1][..]),
+            Effort::Smoke => ([1, 2], 4, &[1][..]),
+        };
+        let given: Vec<usize> = self.processes.iter().map(|count| count.get()).collect();
+        let tasks = self.tasks.map_or(tasks, NonZeroUsize::get);
         let mut setups = Vec::new();
-        for &processes in &self.processes {
-            for &hold_ms in &self.hold_ms {
-                setups.push(Setup::share(self.tasks.get(), processes.get(), hold_ms)?);
+        for processes in given_or(&given, &processes) {
+            for hold_ms in given_or(&self.hold_ms, hold_ms) {
+                setups.push(Setup::share(tasks, processes, hold_ms)?);
             }
         }
         Ok(Plan {
@@ -103,8 +106,7 @@ impl Options {
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
+pub(crate) fn main(options: &Options) -> Result<(), Failure> {
     if let Some(assignment) = &options.worker {
         return worker::main(assignment);
     }
@@ -114,7 +116,7 @@ fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(run(&options, &plan, machine))
+    runtime.block_on(run(options, &plan, machine))
 }
 
 async fn run(options: &Options, plan: &Plan, machine: Machine) -> Result<(), Failure> {
@@ -123,5 +125,5 @@ async fn run(options: &Options, plan: &Plan, machine: Machine) -> Result<(), Fai
     options.place.server(server.pid)?;
     contenders::prepare(&server.url).await?;
     let rows = measure::run(plan, &server).await?;
-    report::Report::new(machine, plan, &rows).publish(&options.json)
+    report::Report::new(machine, plan, &rows).publish(&options.common)
 }

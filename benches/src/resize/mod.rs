@@ -21,21 +21,23 @@ mod measure;
 mod naive;
 mod report;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use clap::Parser;
+use clap::Args;
 use measure::Plan;
-use ringfence_benches::{Failure, Machine};
+use ringfence_client::Pace;
+use ringfence_ring::limits::SLOTS_MAX;
+
+use crate::{Common, Effort, Failure, Machine};
 
 /// The cost of a resize for the clients that keep using the ring.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Fewer locks and short leases: about eleven minutes, and less exact.
-    #[arg(long)]
-    quick: bool,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
     /// Resizes there and back. 5 if not said; bounds want 5 or more.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
+    #[arg(long)]
+    rounds: Option<usize>,
     /// Tasks that take and give back locks.
     #[arg(long, default_value_t = 16)]
     tasks: usize,
@@ -45,37 +47,41 @@ struct Options {
     /// Locks held: 100,000 if not said, 10,000 with --quick.
     #[arg(long)]
     held: Option<usize>,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/resize.json")]
-    json: PathBuf,
 }
 
 impl Options {
     fn plan(&self) -> Plan {
-        let (held, lease_s, window_s) = if self.quick {
-            (10_000, 6, 30)
-        } else {
-            (100_000, 30, 90)
+        let ms = Duration::from_millis;
+        let (rounds, held, lease, window) = match self.common.effort() {
+            Effort::Full => (5, 100_000, ms(30_000), ms(90_000)),
+            Effort::Quick => (5, 10_000, ms(6_000), ms(30_000)),
+            Effort::Smoke => (1, 50, ms(2_000), ms(100)),
+        };
+        let (rate, pace) = match self.common.effort() {
+            Effort::Full | Effort::Quick => (None, Pace::default()),
+            // All slots at once: their locks follow with one renewal.
+            Effort::Smoke => (
+                Some(500),
+                Pace {
+                    slots_in_flight: SLOTS_MAX as usize,
+                    pause: Duration::ZERO,
+                },
+            ),
         };
         Plan {
-            rounds: self.rounds.max(1),
+            rounds: self.rounds.unwrap_or(rounds).max(1),
             tasks: self.tasks,
-            rate: self.rate,
+            rate: self.rate.or(rate),
             held: self.held.unwrap_or(held),
-            lease: Duration::from_secs(lease_s),
-            window: Duration::from_secs(window_s),
+            lease,
+            window,
+            pace,
         }
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
-    let machine = Machine::here();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
-    let (rounds, naive) = runtime.block_on(measure::run(&plan))?;
-    report::Report::new(machine, &plan, &rounds, naive).publish(&options.json)
+    let (rounds, naive) = measure::run(&plan).await?;
+    report::Report::new(Machine::here(), &plan, &rounds, naive).publish(&options.common)
 }

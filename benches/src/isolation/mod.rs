@@ -18,53 +18,49 @@ mod measure;
 mod renewals;
 mod report;
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use clap::Parser;
+use clap::Args;
 use measure::Plan;
-use ringfence_benches::{Failure, Machine};
+
+use crate::{Common, Effort, Failure, Machine};
 
 /// What a stopped shard costs the locks of the others.
-#[derive(Debug, Parser)]
-struct Options {
-    /// Short windows and few rounds: less than a minute, and less exact.
-    #[arg(long)]
-    quick: bool,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: Common,
     /// Pairs of windows with a stop, and as many without. 9 if not said, 5 with --quick; bounds want
     /// 5 or more.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Tasks for each shard; each takes and gives back a lock of its own 100 times a second.
-    #[arg(long, default_value_t = 8)]
-    tasks: usize,
-    /// Locks held on each shard.
-    #[arg(long, default_value_t = 150)]
-    held: usize,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/isolation.json")]
-    json: PathBuf,
+    /// Tasks for each shard; each takes and gives back a lock of its own 100 times a second. 8 if not said.
+    #[arg(long)]
+    tasks: Option<usize>,
+    /// Locks held on each shard. 150 if not said.
+    #[arg(long)]
+    held: Option<usize>,
 }
 
 impl Options {
     fn plan(&self) -> Plan {
-        let (rounds, window_ms) = if self.quick { (5, 1500) } else { (9, 3000) };
+        let ms = Duration::from_millis;
+        let (rounds, window, tasks, held) = match self.common.effort() {
+            Effort::Full => (9, ms(3000), 8, 150),
+            Effort::Quick => (5, ms(1500), 8, 150),
+            Effort::Smoke => (1, ms(200), 2, 10),
+        };
         Plan {
             rounds: self.rounds.unwrap_or(rounds).max(1),
-            window: Duration::from_millis(window_ms),
-            tasks: self.tasks,
-            held: self.held,
+            window,
+            tasks: self.tasks.unwrap_or(tasks),
+            held: self.held.unwrap_or(held),
         }
     }
 }
 
-fn main() -> Result<(), Failure> {
-    let options = Options::parse();
-    let machine = Machine::here();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let plan = options.plan();
-    let rounds = runtime.block_on(measure::run(&plan))?;
-    report::Report::new(machine, &plan, &rounds).publish(&options.json)
+    let rounds = measure::run(&plan).await?;
+    report::Report::new(Machine::here(), &plan, &rounds).publish(&options.common)
 }

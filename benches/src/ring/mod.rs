@@ -19,13 +19,14 @@
 
 mod contenders;
 
-use std::{hint::black_box, num::NonZeroUsize, path::PathBuf};
+use std::{hint::black_box, num::NonZeroUsize};
 
-use clap::Parser;
+use clap::Args;
 use contenders::{Contender, Lookup};
-use ringfence_benches::{Machine, Spread, now, print_table, write_json};
 use ringfence_ring::key_hash;
 use serde::Serialize;
+
+use crate::{Common, Effort, Failure, Machine, Spread, given_or, now, print_table};
 
 /// What a lookup may take at a hundred shards.
 const BOUND: (usize, f64) = (100, 5.0);
@@ -34,20 +35,19 @@ const BOUND: (usize, f64) = (100, 5.0);
 const TIMED_KEYS: usize = 1 << 16;
 
 /// Key to shard: time of a lookup, evenness, moves.
-#[derive(Debug, Parser)]
-struct Options {
-    /// How many shards.
-    #[arg(long, value_delimiter = ',', default_value = "3,10,100,1000")]
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How many shards: 3,10,100,1000 if not said.
+    #[arg(long, value_delimiter = ',')]
     shards: Vec<NonZeroUsize>,
-    /// How often each contender is timed.
-    #[arg(long, default_value_t = 9)]
-    rounds: usize,
-    /// Hashes that max/mean and moves are counted over.
-    #[arg(long, default_value_t = 10_000_000)]
-    sample: u64,
-    /// Where the report goes.
-    #[arg(long, default_value = "target/bench/ring.json")]
-    json: PathBuf,
+    /// How often each contender is timed: 9 times if not said, 3 with --quick.
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Hashes that max/mean and moves are counted over: 10,000,000 if not said, a tenth of them with --quick.
+    #[arg(long)]
+    sample: Option<u64>,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,32 +72,33 @@ struct Row {
     plan_over_optimum: Option<f64>,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options = Options::parse();
-    let keys = Keys::new();
+pub(crate) fn main(options: &Options) -> Result<(), Failure> {
+    let (rounds, sample, keys, shards) = match options.common.effort() {
+        Effort::Full => (9, 10_000_000, TIMED_KEYS, &[3, 10, 100, 1000][..]),
+        Effort::Quick => (3, 1_000_000, TIMED_KEYS, &[3, 10, 100, 1000][..]),
+        Effort::Smoke => (1, 10_000, 256, &[3, 10][..]),
+    };
+    let rounds = options.rounds.unwrap_or(rounds).max(1);
+    let sample = options.sample.unwrap_or(sample);
+    let keys = Keys::new(keys);
+    let given: Vec<usize> = options.shards.iter().map(|shards| shards.get()).collect();
     let mut rows = Vec::new();
-    for shards in options.shards.iter().copied().map(usize::from) {
+    for shards in given_or(&given, shards) {
         eprintln!("{shards} shards");
         let contenders = contenders::all(shards)?;
-        let times = times(&contenders, &keys, options.rounds.max(1));
+        let times = times(&contenders, &keys, rounds);
         let counted = contenders.iter().zip(times);
         rows.extend(counted.map(|(contender, (lookup_ns, with_hash_ns))| Row {
             contender: contender.name,
             shards,
             lookup_ns,
             with_hash_ns,
-            max_over_mean: max_over_mean(&*contender.lookup, shards, options.sample),
+            max_over_mean: max_over_mean(&*contender.lookup, shards, sample),
             slots_max_over_mean: contender.slots_max_over_mean,
-            moved_over_due: moved_over_due(contender, shards, options.sample),
+            moved_over_due: moved_over_due(contender, shards, sample),
             plan_over_optimum: contender.plan_over_optimum,
         }));
     }
-    let Options {
-        rounds,
-        sample,
-        json,
-        ..
-    } = options;
     let report = Report {
         bench: "ring",
         machine: Machine::here(),
@@ -106,7 +107,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rows,
     };
     report.print();
-    Ok(write_json(&json, &report)?)
+    options.common.write(report.bench, &report)
 }
 
 /// Keys to time with, and their hashes.
@@ -116,8 +117,8 @@ struct Keys {
 }
 
 impl Keys {
-    fn new() -> Self {
-        let keys: Vec<Vec<u8>> = (0..TIMED_KEYS)
+    fn new(count: usize) -> Self {
+        let keys: Vec<Vec<u8>> = (0..count)
             .map(|number| format!("order/{number}").into_bytes())
             .collect();
         Self {
@@ -134,8 +135,12 @@ fn times(contenders: &[Contender], keys: &Keys, rounds: usize) -> Vec<(Spread, S
         for step in 0..contenders.len() {
             let index = (round + step) % contenders.len();
             let lookup = &*contenders[index].lookup;
-            times[index].0.push(ns_each(|| lookup.hashes(&keys.hashes)));
-            times[index].1.push(ns_each(|| lookup.keys(&keys.keys)));
+            times[index]
+                .0
+                .push(ns_each(keys, || lookup.hashes(&keys.hashes)));
+            times[index]
+                .1
+                .push(ns_each(keys, || lookup.keys(&keys.keys)));
         }
     }
     times
@@ -144,15 +149,15 @@ fn times(contenders: &[Contender], keys: &Keys, rounds: usize) -> Vec<(Spread, S
         .collect()
 }
 
-/// Nanoseconds of one of the [`TIMED_KEYS`] lookups that `all` does. Once before, untimed.
-fn ns_each(all: impl Fn() -> usize) -> f64 {
+/// Nanoseconds of one of the lookups of all `keys`, which `all` does. Once before, untimed.
+fn ns_each(keys: &Keys, all: impl Fn() -> usize) -> f64 {
     const TIMES: usize = 20;
     black_box(all());
     let start = now();
     for _ in 0..TIMES {
         black_box(all());
     }
-    start.elapsed().as_secs_f64() * 1e9 / (TIMES * TIMED_KEYS) as f64
+    start.elapsed().as_secs_f64() * 1e9 / (TIMES * keys.keys.len()) as f64
 }
 
 /// `sample` hashes, well spread and always the same (SplitMix64).
