@@ -1,48 +1,35 @@
 //! The `ringfence` command: founds topologies, runs commands under locks, shows what the locks do.
 
 mod counter;
-mod demo;
 mod describe;
 mod lock;
 mod locks;
 mod logs;
 mod place;
-mod redact;
 mod ring;
 mod schema;
 mod seeds;
 mod serve;
 mod signals;
-mod table;
 mod uninstall;
 
-use std::{
-    env,
-    error::Error,
-    fmt::Display,
-    io::{self, Write},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{env, process::ExitCode};
 
 use clap::{
     CommandFactory, Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
 use mimalloc::MiMalloc;
-use ringfence_client::Effect;
-use serde::Serialize;
+use ringfence_demo::{
+    arguments::{self, length},
+    console::{print, say, show},
+    failure::{self, FAILED, Failure, Nature, UNAVAILABLE, USAGE, chain},
+    redact, table,
+};
 
 /// Sessions make 8 % more pairs with it (docs/benchmarks.md); that of musl, in the static image, is slow.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
-
-/// The command failed.
-const FAILED: u8 = 1;
-/// The command line is invalid.
-const USAGE: u8 = 2;
-/// The servers cannot be reached or used (sysexits: EX_UNAVAILABLE).
-const UNAVAILABLE: u8 = 69;
 
 /// The version, and the commit that it was built from.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RINGFENCE_BUILT_FROM"));
@@ -75,7 +62,7 @@ enum Command {
     /// The tables of servers that need some
     #[command(subcommand)]
     Schema(schema::Command),
-    Demo(Box<demo::Args>),
+    Demo(Box<ringfence_demo::Args>),
     Uninstall(uninstall::Args),
     Completions(describe::Completions),
     Man(describe::Man),
@@ -84,52 +71,20 @@ enum Command {
     Guardian,
 }
 
-/// The reason why a command failed, and its exit code.
-struct Failure {
-    code: u8,
-    error: Box<dyn Error>,
-    nature: Nature,
-}
-
-/// Properties of an error besides its text.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Nature {
-    /// Whether the same command may succeed if it is repeated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retryable: Option<bool>,
-    /// Whether the command may have taken effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<&'static str>,
-    /// Whether stdout has the error already, with `--json`.
-    #[serde(skip)]
-    is_told: bool,
-}
-
-impl Nature {
-    fn new(retryable: bool, effect: Effect) -> Self {
-        let effect = match effect {
-            Effect::None => "none",
-            Effect::Unknown => "unknown",
-        };
-        Self {
-            retryable: Some(retryable),
-            effect: Some(effect),
-            is_told: false,
-        }
-    }
-}
-
 /// Runs the command line. Exit code 0; 1 if the command failed; 2 if the command line is invalid; `lock` has further
 /// ones.
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(error),
+        Err(mut error) => {
+            hint(&mut error);
+            return failure::usage(error);
+        }
     };
     let ran = logs::start(&cli.command).and_then(|_traces| cli.command.run());
     match ran {
         Ok(code) => code,
-        Err(failure) => fail(&failure),
+        Err(failure) => failure::fail(&failure),
     }
 }
 
@@ -160,7 +115,7 @@ impl Command {
             Self::Schema(command) => {
                 schema::run(command).map_err(|error| Failure::new(FAILED, error))
             }
-            Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
+            Self::Demo(args) => ringfence_demo::run(args),
             Self::Uninstall(args) => uninstall::run(args).map_err(|error| {
                 let nature = error.nature();
                 Failure::new(error.code(), error).of(nature)
@@ -193,113 +148,6 @@ impl From<serve::ServeError> for Failure {
     }
 }
 
-impl Failure {
-    fn new(code: u8, error: impl Error + 'static) -> Self {
-        Self {
-            code,
-            error: Box::new(error),
-            nature: Nature::default(),
-        }
-    }
-
-    fn of(self, nature: Nature) -> Self {
-        Self { nature, ..self }
-    }
-}
-
-/// Reports why a command failed: on stderr, and on stdout with `--json`.
-fn fail(
-    Failure {
-        code,
-        error,
-        nature,
-    }: &Failure,
-) -> ExitCode {
-    let message = chain(&**error);
-    if is_json_asked_for() && !nature.is_told {
-        tell_error(*code, &message, *nature);
-    }
-    say(&message);
-    ExitCode::from(*code)
-}
-
-/// Prints an error as one JSON object in one line.
-fn tell_error(code: u8, message: &str, nature: Nature) {
-    #[derive(Serialize)]
-    struct Told<'a> {
-        code: u8,
-        message: &'a str,
-        #[serde(flatten)]
-        nature: Nature,
-    }
-    let told = Told {
-        code,
-        message,
-        nature,
-    };
-    let object = serde_json::json!({ "error": told });
-    let _ = show(format!("{object}\n"));
-}
-
-/// Whether `--json` is given, also on a command line that is refused.
-fn is_json_asked_for() -> bool {
-    let mut arguments = env::args_os().skip(1);
-    let command = arguments.next();
-    // The arguments after the key of `lock` are another program's.
-    command.is_some_and(|command| command != "lock")
-        && arguments
-            .take_while(|argument| argument != "--")
-            .any(|argument| argument == "--json")
-}
-
-/// Prints to stdout. A reader that stops reading is no failure.
-fn show(what: impl Display) -> io::Result<()> {
-    match write!(io::stdout(), "{what}") {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
-}
-
-/// Prints to stdout, as one JSON object or for people.
-fn print(what: &(impl Serialize + Display), json: bool) -> io::Result<()> {
-    if json {
-        let object = serde_json::to_string_pretty(what);
-        show(object.expect("numbers, texts and lists") + "\n")
-    } else {
-        show(what)
-    }
-}
-
-/// Writes a line to stderr, if it is still open.
-fn say(what: &str) {
-    let _ = writeln!(io::stderr(), "ringfence: {what}");
-}
-
-/// `error` and its causes, each once.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
-/// A length of time, as `5s`.
-fn length(text: &str) -> Result<Duration, String> {
-    let parsed = humantime::parse_duration(text);
-    parsed.map_err(|error| match text.parse::<f64>() {
-        Ok(_) => {
-            format!("{text} has no unit: write {text}ms, {text}s, {text}m, {text}h or {text}d")
-        }
-        Err(_) => error.to_string(),
-    })
-}
-
 /// Options of similar programs, and their names here.
 const OPTIONS_ELSEWHERE: [(&str, &str); 8] = [
     ("--timeout", "--wait"),
@@ -328,27 +176,6 @@ fn hint(error: &mut clap::Error) {
         let here = ContextValue::String((*here).to_owned());
         error.insert(ContextKind::SuggestedArg, here);
     }
-}
-
-/// Help, the version, or the error in the command line.
-fn usage(mut error: clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        return error
-            .print()
-            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
-    }
-    hint(&mut error);
-    let text = error.render().to_string();
-    let problem = text.strip_prefix("error: ").unwrap_or(&text);
-    let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
-    let message = redact::redacted(problem, arguments);
-    let message = message.trim_end();
-    if is_json_asked_for() {
-        let nature = Nature::new(false, Effect::None);
-        tell_error(USAGE, message, nature);
-    }
-    say(message);
-    ExitCode::from(USAGE)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     shard::{ServerAddress, ServerAddressError, ServerOptions},
 };
 
-use super::redact;
+use crate::{arguments::list, redact};
 
 /// The variable that names servers if the command line does not.
 const VARIABLE: &str = "RINGFENCE_REDIS";
@@ -262,19 +262,6 @@ fn in_file(path: &PathBuf) -> Result<Vec<(String, Place)>, SeedsError> {
     }
 }
 
-/// The members of a list that is separated by commas. A comma that no URL follows belongs to the URL before it, which has
-/// several hosts.
-pub(crate) fn list(text: &str) -> Vec<String> {
-    let mut urls: Vec<String> = Vec::new();
-    for piece in text.split(',').filter(|piece| !piece.is_empty()) {
-        match urls.last_mut() {
-            Some(url) if !piece.contains("://") => *url = format!("{url},{piece}"),
-            _ => urls.push(piece.to_owned()),
-        }
-    }
-    urls
-}
-
 fn in_environment() -> Result<Vec<(String, Place)>, SeedsError> {
     let value = variable(VARIABLE)?;
     let urls = value.split_whitespace().flat_map(list);
@@ -297,24 +284,6 @@ fn variable(name: &'static str) -> Result<String, SeedsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_list_may_have_urls_of_several_sentinels() {
-        for (text, urls) in [
-            (
-                "redis://a,redis://b:1/2,",
-                &["redis://a", "redis://b:1/2"][..],
-            ),
-            (
-                "redis+sentinel://a:1,b:2/bank,rediss://c",
-                &["redis+sentinel://a:1,b:2/bank", "rediss://c"],
-            ),
-            ("a,b", &["a,b"]),
-            (",", &[]),
-        ] {
-            assert_eq!(list(text), urls);
-        }
-    }
 
     #[test]
     fn an_error_says_where_each_server_is_named_once() {

@@ -11,7 +11,7 @@ use ringfence_coordinator::{
 use ringfence_ring::Zone;
 
 use super::RingError;
-use crate::seeds::list;
+use crate::arguments::list;
 
 /// Shards to add, to remove, and to weigh.
 #[derive(Debug, Default)]

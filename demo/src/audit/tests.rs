@@ -2,7 +2,7 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use ringfence_client::Token;
 
 use super::*;
-use crate::demo::bank::OpId;
+use crate::bank::OpId;
 
 const OPENING: i64 = 1_000;
 const ACCOUNTS: u32 = 4;

@@ -120,7 +120,7 @@ impl Display for Audit {
 }
 
 /// The location and clock of a run, and how to repeat it.
-pub(in crate::demo) fn place_line(place: &str, time: &str, seed: u64) -> String {
+pub(crate) fn place_line(place: &str, time: &str, seed: u64) -> String {
     wrapped(&format!("{place}; time: {time}; seed {seed}"), 0)
 }
 

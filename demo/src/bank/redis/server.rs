@@ -10,7 +10,7 @@ use ringfence_client::Token;
 use ringfence_coordinator::shard::redis::Address;
 use tokio::task::JoinSet;
 
-use crate::demo::bank::{BankError, Deduction, OpId, Verdict};
+use crate::bank::{BankError, Deduction, OpId, Verdict};
 
 /// How long what a run leaves behind stays, if the run dies: longer than any run.
 const EXPIRES: Duration = Duration::from_secs(3600);

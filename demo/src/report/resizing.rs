@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use super::{Percentiles, Run, text::time};
 use crate::{
-    demo::{locks::RENEWED_EVERY, phases::Phase, resize::Outcome},
+    locks::RENEWED_EVERY,
+    phases::Phase,
+    resize::Outcome,
     table::{Table, grouped, percent, wrapped},
 };
 

@@ -96,7 +96,7 @@ impl HotReport {
     }
 
     /// Whether every coin is accounted for.
-    pub(in crate::demo) fn ok(&self) -> bool {
+    pub(crate) fn ok(&self) -> bool {
         self.audit.ok && self.rows.iter().all(|row| row.coins_off == 0)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use crate::seeds::list;
+use crate::arguments::{self, list};
 
 /// Bounds of the duration: a shorter run shows nothing, a longer one's journal is large.
 const LENGTH: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
@@ -17,7 +17,7 @@ const SKEW: RangeInclusive<f64> = 0.0..=5.0;
 /// lock. At the end every balance is recomputed from the bank's journal. Exit code 1 if a coin is
 /// missing.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Number of shards in this process, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = shards)]
     pub(super) shards: usize,
@@ -134,7 +134,7 @@ fn skew(text: &str) -> Result<f64, String> {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    let length = crate::length(text)?;
+    let length = arguments::length(text)?;
     if LENGTH.contains(&length) {
         Ok(length)
     } else {

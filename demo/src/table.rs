@@ -7,20 +7,20 @@ const WIDTH: usize = 80;
 
 /// Rows of cells, each column as wide as its widest cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these headings.
-    pub(crate) fn new(headings: &[&str]) -> Self {
+    pub fn new(headings: &[&str]) -> Self {
         Self {
             rows: vec![headings.iter().map(ToString::to_string).collect()],
         }
     }
 
     /// Adds a row.
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Table {
 }
 
 /// `text` in lines of [`WIDTH`] columns at most, all but the first indented by `indent`.
-pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+pub fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut width = 0;
     for word in text.split_whitespace() {
@@ -83,7 +83,7 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
 }
 
 /// `number` with a comma between thousands.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let group = |(at, digit): (usize, char)| {
         let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
@@ -93,7 +93,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A part of 1, in percent.
-pub(crate) fn percent(part: f64) -> String {
+pub fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 

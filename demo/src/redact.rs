@@ -1,7 +1,7 @@
 //! The printable form of a command line: an argument may be a URL with a password.
 
 /// `text` without the credentials in any of `arguments`, for any characters.
-pub(super) fn redacted(text: &str, arguments: impl IntoIterator<Item = String>) -> String {
+pub fn redacted(text: &str, arguments: impl IntoIterator<Item = String>) -> String {
     let mut secrets: Vec<(String, String)> = arguments
         .into_iter()
         .flat_map(|argument| parts(&argument))
@@ -24,7 +24,7 @@ fn parts(argument: &str) -> Vec<String> {
 }
 
 /// `url` without credentials: not those in front of the host, nor those among the parameters. It may be another text.
-pub(super) fn url(url: &str) -> String {
+pub fn url(url: &str) -> String {
     let (rest, _) = url.split_once('?').unwrap_or((url, ""));
     let without = without_credentials(rest);
     without.unwrap_or_else(|| rest.rsplit('@').next().unwrap_or(rest).to_owned())

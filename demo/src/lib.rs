@@ -13,18 +13,25 @@
 //! | `bank.rs` | the resource's side: balances, tokens, journal |
 //! | `audit.rs` | the journal against the balances |
 //! | `report.rs`, `progress.rs` | the output |
+//! | `main.rs` | a binary that has the demo alone, and so is built quickly |
+//! | `arguments.rs`, `console.rs`, `failure.rs`, `redact.rs`, `table.rs` | arguments, output and errors, here and in the command `ringfence` |
 
 mod args;
+pub mod arguments;
 mod audit;
 mod bank;
+pub mod console;
+pub mod failure;
 mod held;
 mod hot;
 mod locks;
 mod phases;
 mod progress;
+pub mod redact;
 mod report;
 mod resize;
 mod stage;
+pub mod table;
 mod tally;
 mod worker;
 mod zipf;
@@ -49,9 +56,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use args::Args;
+pub use args::Args;
 use args::Time;
 use bank::BankError;
+use failure::{FAILED, Failure};
 use locks::{Key, Locks, fair_shares};
 use phases::Phases;
 use progress::Progress;
@@ -60,8 +68,6 @@ use resize::{Course, Resizes};
 use stage::Stage;
 use worker::{Shared, WorkError, Worker};
 use zipf::Zipf;
-
-use crate::print;
 
 /// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +104,15 @@ pub(crate) enum DemoError {
 }
 
 /// Runs the demo and prints its report. Exit code 1 if a coin was lost, or a resize failed.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, DemoError> {
+///
+/// # Errors
+///
+/// There is no report.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    demo(args).map_err(|error| Failure::new(FAILED, error))
+}
+
+fn demo(args: &Args) -> Result<ExitCode, DemoError> {
     let time = args.time();
     // Short enough to type it again.
     let drawn = || u64::from(rand::make_rng::<StdRng>().random::<u32>());
@@ -120,7 +134,7 @@ fn tell(
     report: &(impl Serialize + fmt::Display),
     ok: bool,
 ) -> Result<ExitCode, DemoError> {
-    print(report, args.json).map_err(DemoError::Unshown)?;
+    console::print(report, args.json).map_err(DemoError::Unshown)?;
     Ok(ExitCode::from(u8::from(!ok)))
 }
 

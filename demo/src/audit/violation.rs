@@ -5,7 +5,7 @@ use std::fmt;
 use ringfence_client::Token;
 use serde::{Serialize, Serializer};
 
-use crate::demo::bank::{Deduction, OpId};
+use crate::bank::{Deduction, OpId};
 
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
