@@ -33,7 +33,7 @@ pub use sentinel::Sentinel;
 pub use wall_clock::WallClock;
 
 /// The time limit of a condition in a test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -99,6 +99,23 @@ pub async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
     command.arg(words);
     let answer = command.query_async(&mut connection(server).await).await;
     answer.unwrap()
+}
+
+/// Ends the recovery period of the server at `url`, once it has one.
+pub async fn end_recovery(url: &str) {
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut states = Vec::<String>::new();
+    while states.is_empty() {
+        let mut find = redis::cmd("KEYS");
+        find.arg("ringfence:life:*:state");
+        states = find.query_async(&mut connection).await.unwrap();
+    }
+    for state in states {
+        let mut end = redis::cmd("HSET");
+        end.arg(state).arg("grace").arg(0);
+        end.exec_async(&mut connection).await.unwrap();
+    }
 }
 
 /// Waits until `condition` holds; panics, naming `what`, after the limit.

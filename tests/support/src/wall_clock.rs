@@ -5,12 +5,16 @@ use std::{
     os::unix::fs::FileExt,
     path::PathBuf,
     process::Command,
+    sync::LazyLock,
 };
 
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use tempfile::TempDir;
 
 const SHIM: &str = include_str!("wall_clock.c");
+
+/// Compiled once per process.
+static COMPILED: LazyLock<Vec<u8>> = LazyLock::new(compiled);
 
 /// The difference between one server's wall clock and the machine's: 0 at first.
 #[derive(Debug)]
@@ -25,17 +29,21 @@ impl Default for WallClock {
         let ahead = File::create(dir.path().join("ahead")).unwrap();
         let clock = Self { dir, ahead };
         clock.set_millis(0);
-        fs::write(clock.path("shim.c"), SHIM).unwrap();
-        let mut compile = Command::new("cc");
-        compile.args(["-shared", "-fPIC", "-O1", "-o"]);
-        let compiled = compile
-            .arg(clock.path("shim.so"))
-            .arg(clock.path("shim.c"))
-            .status();
-        let compiled = compiled.expect("missing: cc, a C compiler (Debian: apt-get install gcc)");
-        assert!(compiled.success(), "cc: {compiled}");
+        fs::write(clock.path("shim.so"), &*COMPILED).unwrap();
         clock
     }
+}
+
+fn compiled() -> Vec<u8> {
+    let dir = TempDir::with_prefix("ringfence-clock-").unwrap();
+    let [source, shim] = ["shim.c", "shim.so"].map(|name| dir.path().join(name));
+    fs::write(&source, SHIM).unwrap();
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-o"]);
+    let compiled = compile.arg(&shim).arg(source).status();
+    let compiled = compiled.expect("missing: cc, a C compiler (Debian: apt-get install gcc)");
+    assert!(compiled.success(), "cc: {compiled}");
+    fs::read(shim).unwrap()
 }
 
 impl WallClock {
