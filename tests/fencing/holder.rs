@@ -21,8 +21,9 @@ const ADDRESS: &str = "RINGFENCE_HOLDER_ADDRESS";
 const SHARDS: &str = "RINGFENCE_HOLDER_SHARDS";
 
 const KEY: &str = "account/42";
-const LEASE: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The next holder waits for its end.
+const LEASE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the holder that is stopped would take away, and what the next one does.
 const TAKEN: [i64; 2] = [30, 50];

@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{BALANCE, Resource};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A resource in a database with transactions.
 pub(crate) trait Database: Resource {
