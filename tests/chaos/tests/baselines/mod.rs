@@ -12,7 +12,7 @@ mod shares;
 mod stage;
 mod subscribing;
 
-use std::{collections::BTreeSet, future::Future};
+use std::{collections::BTreeSet, fmt::Debug, future::Future, time::Duration};
 
 use ringfence_chaos::{
     checker::{Counts, Rule, check},
@@ -20,7 +20,7 @@ use ringfence_chaos::{
     history::History,
 };
 use ringfence_coordinator::failpoint::{self, switch_off};
-use tokio::sync::RwLock;
+use tokio::{sync::RwLock, time::timeout};
 
 /// Rules are switched off in the whole process: a schedule that lacks one is alone.
 static RULES: RwLock<()> = RwLock::const_new(());
@@ -33,11 +33,38 @@ fn broken(history: &History) -> BTreeSet<Rule> {
     violations.iter().map(|violation| violation.rule).collect()
 }
 
-/// The outcome of a schedule while `rule` is switched off.
-async fn without<T>(rule: failpoint::Rule, schedule: impl AsyncFn() -> T) -> T {
+/// The time limit of a control.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Repeats `schedule` until its outcome is `found`: on a slow machine a lease may end too early for that.
+async fn repeat_until<T: Debug>(
+    what: &str,
+    schedule: impl AsyncFn() -> T,
+    found: impl Fn(&T) -> bool,
+) {
+    let mut last = None;
+    let repeats = async {
+        loop {
+            let outcome = schedule().await;
+            if found(&outcome) {
+                return;
+            }
+            last = Some(outcome);
+        }
+    };
+    let is_found = timeout(PATIENCE, repeats).await.is_ok();
+    assert!(is_found, "{what}: not within {PATIENCE:?}: {last:?}");
+}
+
+/// Repeats `schedule` while `rule` is switched off, until its outcome is `found`.
+async fn without<T: Debug>(
+    rule: failpoint::Rule,
+    schedule: impl AsyncFn() -> T,
+    found: impl Fn(&T) -> bool,
+) {
     let _alone = RULES.write().await;
     let _off = switch_off(rule);
-    schedule().await
+    repeat_until(&format!("{rule:?} off"), schedule, found).await;
 }
 
 /// Without `rule` the schedule breaks `breaks`, with it nothing.
@@ -46,8 +73,8 @@ async fn is_needed<F: Future<Output = History>>(
     breaks: Rule,
     schedule: impl Fn() -> F,
 ) {
-    let without = without(rule, async || broken(&schedule().await)).await;
-    assert!(without.contains(&breaks), "{rule:?} off: {without:?}");
+    let breaks = |rules: &BTreeSet<Rule>| rules.contains(&breaks);
+    without(rule, async || broken(&schedule().await), breaks).await;
     let _all = RULES.read().await;
     let with = broken(&schedule().await);
     assert!(with.is_empty(), "{rule:?} on: {with:?}");
@@ -58,53 +85,57 @@ async fn keeps_money<F: Future<Output = Vec<Violation>>>(
     rule: failpoint::Rule,
     schedule: impl Fn() -> F,
 ) {
-    let without = without(rule, async || schedule().await).await;
     let conservation = counters::Rule::Conservation;
-    let broken = without
-        .iter()
-        .any(|violation| violation.rule == conservation);
-    assert!(broken, "{rule:?} off: {without:?}");
+    let breaks = |violations: &Vec<Violation>| {
+        let mut violations = violations.iter();
+        violations.any(|violation| violation.rule == conservation)
+    };
+    without(rule, async || schedule().await, breaks).await;
     let _all = RULES.read().await;
     let with = schedule().await;
     assert!(with.is_empty(), "{rule:?} on: {with:?}");
 }
 
+/// `plain` has two holders, and `ours`, in the same schedule, breaks nothing.
+async fn has_two_holders<P: Future<Output = History>, O: Future<Output = History>>(
+    plain: impl Fn() -> P,
+    ours: impl Fn() -> O,
+) {
+    let _all = RULES.read().await;
+    let breaks = |rules: &BTreeSet<Rule>| rules.contains(&Rule::Exclusion);
+    repeat_until("two holders", async || broken(&plain().await), breaks).await;
+    let rules = broken(&ours().await);
+    assert!(rules.is_empty(), "{rules:?}");
+}
+
 #[tokio::test]
 async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
-    let _all = RULES.read().await;
-    let rules = broken(&plain::restarted_empty().await);
-    assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
-    let rules = broken(&schedules::restarted_empty().await);
-    assert!(rules.is_empty(), "{rules:?}");
+    has_two_holders(plain::restarted_empty, schedules::restarted_empty).await;
 }
 
 #[tokio::test]
 async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
-    let _all = RULES.read().await;
-    let rules = broken(&plain::resized_while_held().await);
-    assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
-    let rules = broken(&resizing::held_while_it_moves().await);
-    assert!(rules.is_empty(), "{rules:?}");
+    has_two_holders(plain::resized_while_held, resizing::held_while_it_moves).await;
 }
 
 #[tokio::test]
 async fn redlock_without_a_delay_after_a_restart_has_two_holders() {
-    let _all = RULES.read().await;
-    let rules = broken(&majority::redlock_restarted_empty().await);
-    assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
-    let rules = broken(&majority::restarted_empty().await);
-    assert!(rules.is_empty(), "{rules:?}");
+    has_two_holders(majority::redlock_restarted_empty, majority::restarted_empty).await;
 }
 
 #[tokio::test]
 async fn a_waiter_that_only_waits_for_a_message_is_overtaken() {
     let _all = RULES.read().await;
-    let rules = broken(&subscribing::newcomer_behind_a_waiter().await);
-    assert_eq!(rules, BTreeSet::from([Rule::Queue]));
-    let history = schedules::newcomer_behind_a_waiter().await;
-    let rules = broken(&history);
-    assert!(rules.is_empty(), "{rules:?}");
-    assert!(Counts::of(&history).behind > 0);
+    let overtaken = async || broken(&subscribing::newcomer_behind_a_waiter().await);
+    let is_broken = |rules: &BTreeSet<Rule>| *rules == BTreeSet::from([Rule::Queue]);
+    repeat_until("overtaken", overtaken, is_broken).await;
+    let ours = async || {
+        let history = schedules::newcomer_behind_a_waiter().await;
+        let rules = broken(&history);
+        assert!(rules.is_empty(), "{rules:?}");
+        Counts::of(&history).behind
+    };
+    repeat_until("a newcomer behind the waiter", ours, |behind| *behind > 0).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use ringfence_chaos::{
 };
 use ringfence_client::AcquireError;
 use ringfence_test_support::{Flow, Whose, eventually};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::stage::{KEY, Stage};
 
@@ -106,8 +106,10 @@ pub(crate) async fn released_while_renewing() -> History {
         })
         .await;
     }
-    stage.proxy().requests(&Whose::lane("renew"), Flow::Hold);
+    let renew = Whose::lane("renew");
+    stage.proxy().requests(&renew, Flow::Hold);
     stage.hear("renewing").await;
+    let replies = stage.proxy().counts(&renew).replies;
     let mut releasing = Box::pin(holder.release(held));
     // Behind the renewal it is not answered before that is let go.
     let released = timeout(Duration::from_millis(300), &mut releasing).await;
@@ -115,7 +117,11 @@ pub(crate) async fn released_while_renewing() -> History {
     if released.is_err() {
         releasing.await;
     }
-    // Let the renewal arrive: its answer is what shows it.
-    sleep(Duration::from_secs(1)).await;
+    // Its answer is what shows it.
+    eventually("the renewal is answered", async || {
+        stage.proxy().counts(&renew).replies > replies
+    })
+    .await;
+    holder.client.close().await;
     stage.history()
 }
