@@ -8,15 +8,16 @@ use ringfence_client::{
     ReleaseAnswer, Reshape, TokioClock, blocking,
 };
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Servers, eventually};
+use ringfence_test_support::{Servers, end_recovery, eventually};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Short, so that grace is.
-const MAX_LEASE: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(120);
+/// For a resize, which waits for the end of a recovery period.
+const RECOVERY: Duration = Duration::from_secs(6);
 
 async fn embedded() -> Client {
     let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
@@ -29,8 +30,7 @@ async fn on_redis() -> (RedisServer, [Client; 2]) {
     let server = RedisServer::spawn().await.unwrap();
     let client = async || {
         let builder = Client::builder().redis([server.url()]);
-        let builder = builder.max_lease(MAX_LEASE).servers_are_new(true);
-        builder.build().await.unwrap()
+        builder.servers_are_new(true).build().await.unwrap()
     };
     let clients = [client().await, client().await];
     (server, clients)
@@ -59,7 +59,7 @@ async fn waiting(client: &Client, key: &str, waiters: usize) {
             sleep(Duration::from_millis(1)).await;
         }
     };
-    timeout(20 * SECOND, all).await.expect("they wait");
+    timeout(DEADLINE, all).await.expect("they wait");
 }
 
 /// Permits are taken by the tasks of one process, and by another process.
@@ -85,7 +85,7 @@ async fn permits_have_as_many_holders_as_there_are(one: &Client, other: &Client)
     let waited = waited.unwrap();
     assert!(waited.is_held() && last.is_held());
     drop((waited, last));
-    let all = mine.permits(3).wait(20 * SECOND).acquire().await.unwrap();
+    let all = mine.permits(3).wait(DEADLINE).acquire().await.unwrap();
     all.release().await;
 }
 
@@ -403,7 +403,7 @@ async fn a_writer_that_gives_up_lets_readers_in(one: &Client, other: &Client) {
     given_up.unwrap_err();
     assert!(reader.is_held() && second.is_held());
     drop((reader, second));
-    let writer = theirs.write().wait(20 * SECOND).acquire().await.unwrap();
+    let writer = theirs.write().wait(DEADLINE).acquire().await.unwrap();
     writer.release().await;
 }
 
@@ -412,13 +412,13 @@ async fn a_release_by_force_takes_the_shares_of_all(one: &Client, other: &Client
     let mut guards = Vec::new();
     for client in [one, other, one] {
         let permit = client.semaphore("forced", 3).permit();
-        guards.push(permit.lease(SECOND).acquire().await.unwrap());
+        guards.push(permit.lease(6 * SECOND).acquire().await.unwrap());
     }
     let taken = one.lock("forced").force_release("a test").await.unwrap();
     let tokens = taken.iter().map(|holder| holder.token);
     assert!(tokens.eq(guards.iter().map(Guard::token)));
     for guard in &guards {
-        timeout(20 * SECOND, guard.lost()).await.unwrap();
+        timeout(DEADLINE, guard.lost()).await.unwrap();
     }
     let found = one.lock("forced").inspect().await.unwrap();
     assert_eq!((found.holder, found.others), (None, Vec::new()));
@@ -528,7 +528,7 @@ async fn a_resize_amid_which_a_server_dies_loses_no_share_and_grants_none_too_ma
     let Servers { mut servers } = Servers::spawn(3).await;
     let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
     let client = async || {
-        let builder = Client::builder().redis(&urls[..2]).max_lease(MAX_LEASE);
+        let builder = Client::builder().redis(&urls[..2]).max_lease(RECOVERY);
         builder.servers_are_new(true).build().await.unwrap()
     };
     let (one, other) = (client().await, client().await);
@@ -573,14 +573,14 @@ async fn a_resize_amid_which_a_server_dies_loses_no_share_and_grants_none_too_ma
     assert!(guards.iter().all(Guard::is_held));
     for number in 0..20 {
         permits(number, 2).try_acquire().await.unwrap_err();
-        let third = permits(number, 1).wait(20 * SECOND).acquire().await;
+        let third = permits(number, 1).wait(DEADLINE).acquire().await;
         third.unwrap().release().await;
     }
     for guard in guards {
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }
     for (number, newest) in (0..).zip(newest) {
-        let writer = table(&other, number).write().wait(20 * SECOND);
+        let writer = table(&other, number).write().wait(DEADLINE);
         let writer = writer.acquire().await.unwrap();
         assert!(Some(writer.token()) > newest);
         writer.release().await;
@@ -604,7 +604,7 @@ async fn shares_outlast_a_server_that_comes_back_empty() {
     server.kill();
     server.restart().await.unwrap();
 
-    let write = other.rw_lock("table").write().wait(60 * SECOND);
+    let write = other.rw_lock("table").write().wait(DEADLINE);
     let mut writer = JoinSet::new();
     writer.spawn(async move { write.acquire().await });
     eventually("the readers are there again", async || {
@@ -612,6 +612,12 @@ async fn shares_outlast_a_server_that_comes_back_empty() {
         found.is_ok_and(|found| found.others.len() == 1)
     })
     .await;
+    eventually("the permits are there again", async || {
+        let found = one.lock("permits").inspect().await;
+        found.is_ok_and(|found| found.holder.is_some())
+    })
+    .await;
+    end_recovery(&server.url()).await;
     eventually("there is no grace any more", async || {
         let free = one.lock("free").try_acquire().await;
         free.is_ok()

@@ -13,12 +13,12 @@ use ringfence_client::{
     counter::{Amount, CounterError, Durability, Terms},
 };
 use ringfence_test_support::Servers;
-use tokio::{runtime::Builder, time::Instant};
+use tokio::runtime::Builder;
 
-use super::SECOND;
+use super::{DEADLINE, SECOND};
 
 /// The time limit of a test's calls.
-const CALLS_MAX: Duration = Duration::from_secs(20);
+const CALLS_MAX: Duration = DEADLINE;
 
 /// Makes `calls`, and fails if one of them blocks for ever: nothing ends it then but the end of this process, as of its
 /// servers.
@@ -74,7 +74,7 @@ fn a_thread_without_a_runtime_locks_and_releases() {
 
         let both = client
             .multi_lock(["a", "b"])
-            .wait(SECOND)
+            .wait(DEADLINE)
             .acquire()
             .unwrap();
         assert_eq!(both.tokens().len(), 2);
@@ -90,7 +90,7 @@ fn a_dropped_guard_of_a_thread_is_released_and_a_waiter_gets_the_lock() {
         let servers = servers();
         let (client, other) = (client(&servers), client(&servers));
         let mut service = Service {
-            lock: client.lock("key").lease(2 * SECOND),
+            lock: client.lock("key"),
             guard: None,
         };
         service.guard = Some(service.lock.acquire().unwrap());
@@ -99,10 +99,10 @@ fn a_dropped_guard_of_a_thread_is_released_and_a_waiter_gets_the_lock() {
             let told = move |_: Waiting| {
                 let _ = waits.send(());
             };
-            let lock = other.lock("key").on_wait(told).wait(20 * SECOND);
+            let lock = other.lock("key").on_wait(told).wait(DEADLINE);
             lock.acquire().map(Guard::release)
         });
-        waiting.recv_timeout(20 * SECOND).unwrap();
+        waiting.recv_timeout(DEADLINE).unwrap();
         drop(service.guard.take());
         assert_eq!(waiter.join().unwrap().unwrap(), ReleaseAnswer::Held);
     });
@@ -114,7 +114,7 @@ fn a_lock_is_renewed_while_its_thread_works_and_its_loss_is_told() {
     that_end(|| {
         let servers = servers();
         let client = client(&servers);
-        let guard = client.lock("key").lease(SECOND).acquire().unwrap();
+        let guard = client.lock("key").lease(6 * SECOND).acquire().unwrap();
         let deadline = guard.deadline();
         let (told, loss) = mpsc::channel();
         thread::scope(|scope| {
@@ -122,10 +122,12 @@ fn a_lock_is_renewed_while_its_thread_works_and_its_loss_is_told() {
                 guard.lost();
                 told.send(guard.is_held()).unwrap();
             });
-            loss.recv_timeout(3 * SECOND).unwrap_err();
-            assert!(guard.is_held() && guard.deadline() > deadline);
+            while guard.deadline() == deadline {
+                loss.recv_timeout(SECOND / 10).unwrap_err();
+            }
+            assert!(guard.is_held());
             client.lock("key").force_release("test").unwrap();
-            assert!(!loss.recv_timeout(10 * SECOND).unwrap());
+            assert!(!loss.recv_timeout(DEADLINE).unwrap());
         });
         assert!(!guard.is_held() && guard.remaining().is_zero());
         assert_eq!(guard.release(), ReleaseAnswer::Lost);
@@ -162,9 +164,7 @@ fn the_last_handle_leaves_no_lock_and_ends_its_thread() {
         let guard = client.lock("key").acquire().unwrap();
         drop(client);
         assert!(!is_free(&watching, "key") && guard.is_held());
-        let began = Instant::now();
         drop(guard);
-        assert!(began.elapsed() < 5 * SECOND);
         assert!(is_free(&watching, "key"));
         let none = Client::build(Client::builder());
         assert!(matches!(none, Err(BuildError::NoShards)));
@@ -176,13 +176,13 @@ fn threads_lead_one_after_the_other_and_a_dropped_leadership_resigns() {
     that_end(|| {
         let servers = servers();
         let (one, two) = (client(&servers), client(&servers));
-        let election = one.election("scheduler").label("one").lease(2 * SECOND);
+        let election = one.election("scheduler").label("one");
         let mut observer = two.election("scheduler").observe();
         assert_eq!(observer.changed().unwrap(), None);
         let first = election.campaign().unwrap();
         let seen = observer.changed().unwrap().expect("there is one");
         assert_eq!((seen.label.as_str(), seen.token), ("one", first.token()));
-        let other = two.election("scheduler").wait(20 * SECOND);
+        let other = two.election("scheduler").wait(DEADLINE);
         let refused = other.try_campaign().map(|_| ());
         assert!(matches!(refused, Err(AcquireError::Held { .. })));
         assert!(first.is_held());
@@ -204,7 +204,7 @@ fn a_thread_waits_for_a_latch_that_another_counts_down() {
         latch.set(2, Durability::Memory).unwrap();
         let waiter = thread::spawn({
             let latch = other.latch("latch").unwrap();
-            move || latch.opened_within(20 * SECOND)
+            move || latch.opened_within(DEADLINE)
         });
         let request = client.counters().request("1").unwrap();
         latch.count_down(&request).unwrap();
@@ -237,7 +237,7 @@ fn a_thread_moves_money_and_a_repeat_has_no_second_effect() {
         }
         let move_it = counters.new_request();
         coins.transfer(&move_it, amount(20), &savings).unwrap();
-        let (held, deadline) = (counters.new_request(), counters.deadline_in(20 * SECOND));
+        let (held, deadline) = (counters.new_request(), counters.deadline_in(DEADLINE));
         coins.reserve(&held, amount(5), deadline).unwrap();
         coins.confirm(&held).unwrap();
         assert_eq!(coins.exact_balance().unwrap().available, 45);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_client::{AcquireError, Client, Danger, Guard, ReleaseAnswer};
 use ringfence_test_support::{Servers, WallClock, eventually};
 
-use super::SECOND;
+use super::DEADLINE;
 
 const MAX_LEASE: Duration = Duration::from_secs(3);
 
@@ -98,7 +98,7 @@ async fn a_clock_that_steps_puts_guards_in_danger_and_arms_the_shard_anew_once()
         .await;
         in_recovery(&one, "new").await;
         let armed = epoch(&one);
-        let new = one.lock("new").wait(20 * SECOND).acquire().await.unwrap();
+        let new = one.lock("new").wait(DEADLINE).acquire().await.unwrap();
         assert!(
             guards.iter().all(|guard| new.token() > guard.token()),
             "{by_ms}"
@@ -128,12 +128,7 @@ async fn a_step_forward_in_the_recovery_period_ends_it_no_earlier() {
     server.servers.servers[0].restart().await.unwrap();
     in_recovery(&witness, "key").await;
     server.clock.set_millis(700);
-    let next = witness
-        .lock("key")
-        .wait(20 * SECOND)
-        .acquire()
-        .await
-        .unwrap();
+    let next = witness.lock("key").wait(DEADLINE).acquire().await.unwrap();
     assert!(
         !former.is_held(),
         "two holders for {:?}",
@@ -149,11 +144,6 @@ async fn a_record_that_outlasts_the_longest_lease_is_freed_by_arming_anew() {
     let former = server.stopped_holder().await;
     server.clock.set_millis(-3_600_000);
     let client = server.client().await;
-    let next = client
-        .lock("key")
-        .wait(15 * SECOND)
-        .acquire()
-        .await
-        .unwrap();
+    let next = client.lock("key").wait(DEADLINE).acquire().await.unwrap();
     assert!(!former.is_held() && next.token() > former.token());
 }

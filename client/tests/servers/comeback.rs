@@ -4,12 +4,19 @@ use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_client::{AcquireError, Builder, Client, Guard, ReleaseAnswer, Token};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::eventually;
-use tokio::time::{Instant, sleep};
+use ringfence_test_support::{end_recovery, eventually};
+use tokio::{
+    task::yield_now,
+    time::{Instant, timeout},
+};
 
-/// How long a shard that came back grants nothing new: a restart fits in well before a lock of this
-/// length is lost, on a busy machine too.
-pub(crate) const MAX_LEASE: Duration = Duration::from_secs(4);
+use super::DEADLINE;
+
+/// How long a shard that came back grants nothing new, unless a test ends that.
+pub(crate) const MAX_LEASE: Duration = Duration::from_secs(30);
+
+/// For a resize, which waits for the end of a recovery period that no test can end.
+pub(crate) const RECOVERY: Duration = Duration::from_secs(6);
 
 /// A shard that can come back.
 pub(crate) trait Returning {
@@ -22,9 +29,9 @@ pub(crate) trait Returning {
     /// Ends its life and begins another.
     async fn come_back(&mut self);
 
-    /// The longest lease at it, in which it must have come back.
-    fn max_lease(&self) -> Duration {
-        MAX_LEASE
+    /// Where its Redis server is once it came back, if it is one: its recovery period can be ended.
+    fn redis(&self) -> Option<String> {
+        Some(self.url())
     }
 
     /// Whether the topology's record is on it too.
@@ -78,22 +85,68 @@ pub(crate) async fn recorded(client: &Client, key: &str) -> Option<Token> {
     found.map(|found| found.token)
 }
 
-/// Asks for `key` without a pause until it is granted. How often the answer was grace.
-pub(crate) async fn ask_until_granted(client: &Client, key: &str) -> (Guard, usize) {
-    let mut graces = 0;
-    let (mut granted, patience) = (None, Instant::now() + 10 * MAX_LEASE);
-    while granted.is_none() {
-        assert!(Instant::now() < patience, "{key} is not granted");
-        match client.lock(key).try_acquire().await {
-            Ok(guard) => granted = Some(guard),
-            Err(error) => {
-                graces += usize::from(is_grace(&error));
-                assert!(error.is_retryable(), "{error:?}");
-                sleep(Duration::from_millis(5)).await;
+/// Asks for `key` until it is granted. `refused` sees each refusal.
+async fn ask_until(
+    client: &Client,
+    key: &str,
+    mut refused: impl AsyncFnMut(&AcquireError),
+) -> Guard {
+    let asks = async {
+        loop {
+            match client.lock(key).try_acquire().await {
+                Ok(guard) => return guard,
+                Err(error) => {
+                    assert!(error.is_retryable(), "{error:?}");
+                    refused(&error).await;
+                    yield_now().await;
+                }
             }
         }
-    }
-    (granted.unwrap(), graces)
+    };
+    let granted = timeout(DEADLINE, asks).await;
+    granted.unwrap_or_else(|_| panic!("{key} is not granted"))
+}
+
+/// Asks for `key` until it is granted.
+pub(crate) async fn ask_until_granted(client: &Client, key: &str) -> Guard {
+    ask_until(client, key, async |_| {}).await
+}
+
+/// The same at a shard whose life goes on.
+pub(crate) async fn granted_without_recovery(client: &Client, key: &str) -> Guard {
+    ask_until(client, key, async |refused| {
+        assert!(!is_grace(refused), "{refused:?}");
+    })
+    .await
+}
+
+/// Asks for `key` until its shard, which is the Redis server at `url`, says that it recovers; ends that, and asks on.
+pub(crate) async fn granted_after_recovery(client: &Client, key: &str, url: &str) -> Guard {
+    let mut recovers = false;
+    let guard = ask_until(client, key, async |refused| {
+        if is_grace(refused) && !std::mem::replace(&mut recovers, true) {
+            end_recovery(url).await;
+        }
+    })
+    .await;
+    assert!(recovers, "{key} was granted without a recovery period");
+    guard
+}
+
+/// Asks for `key` until its shard says that it recovers. When that ends.
+async fn recovery_ends(client: &Client, key: &str) -> Instant {
+    let says = async {
+        loop {
+            let refused = client.lock(key).try_acquire().await;
+            let refused = refused.expect_err("it may be held");
+            if is_grace(&refused) {
+                return Instant::now() + refused.retry_after().unwrap();
+            }
+            yield_now().await;
+        }
+    };
+    let says = timeout(DEADLINE, says).await;
+    says.expect("it says that it came back")
 }
 
 /// Locks that are held while a shard ends and comes back.
@@ -111,11 +164,12 @@ impl Held {
         }
     }
 
-    /// The shard has a record of each again, with its own token.
-    async fn are_put_back(&self, observer: &Client) {
-        for (key, guard) in &self.0 {
+    /// The shard has a record of each again, with its own token, and has renewed it.
+    async fn are_put_back(&self, observer: &Client, former: &[ringfence_client::Instant]) {
+        for ((key, guard), former) in std::iter::zip(&self.0, former) {
             eventually(&format!("{key} is put back"), async || {
-                recorded(observer, key).await == Some(guard.token())
+                let is_there = recorded(observer, key).await == Some(guard.token());
+                is_there && guard.deadline() > *former
             })
             .await;
         }
@@ -125,8 +179,7 @@ impl Held {
 /// No held lock is lost. No new lock is granted until every earlier lock must have ended. Tokens
 /// rise. A released lock is free, even if the shard still remembers it.
 pub(crate) async fn holders_keep_their_locks_and_newcomers_wait(shard: &mut impl Returning) {
-    let max_lease = shard.max_lease();
-    let mut stage = Stage::of(shard.url(), max_lease).await;
+    let mut stage = Stage::of(shard.url(), MAX_LEASE).await;
     if shard.has_the_record() {
         stage.record_at = shard.url();
     }
@@ -149,26 +202,21 @@ pub(crate) async fn holders_keep_their_locks_and_newcomers_wait(shard: &mut impl
         ("late", late),
     ]));
 
-    let ended = Instant::now();
+    let (ended, former) = (Instant::now(), held.0.values().map(Guard::deadline));
+    let former: Vec<_> = former.collect();
     shard.come_back().await;
     let newcomer = stage.client("newcomer").await;
-    let in_grace = async {
-        eventually("it says that it came back", async || {
-            held.is_refused_to(&newcomer).await;
-            let new = newcomer.lock("new").try_acquire().await;
-            matches!(new, Err(refused) if is_grace(&refused))
-        })
-        .await;
-        held.are_put_back(&newcomer).await;
+    let ends = recovery_ends(&newcomer, "new").await;
+    assert!(ends >= ended + MAX_LEASE, "it grants too early");
+    held.is_refused_to(&newcomer).await;
+    held.are_put_back(&newcomer, &former).await;
+    let free = match shard.redis() {
+        Some(url) => granted_after_recovery(&newcomer, "given back", &url).await,
+        None => ask_until_granted(&newcomer, "given back").await,
     };
-    let ((free, graces), ()) = tokio::join!(ask_until_granted(&newcomer, "given back"), in_grace);
-    assert!(graces > 0, "nobody asked in grace");
-    assert!(ended.elapsed() >= max_lease, "granted in grace");
+    assert!(shard.redis().is_some() || ended.elapsed() >= MAX_LEASE);
     assert!(free.token() > greatest, "tokens rise");
 
-    // Grace is over, and so is every lease that was not renewed since.
-    held.is_refused_to(&newcomer).await;
-    sleep(max_lease).await;
     held.is_refused_to(&newcomer).await;
     for (key, guard) in held.0 {
         let token = guard.token();

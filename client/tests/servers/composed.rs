@@ -5,12 +5,12 @@ use ringfence_client::{
     Client, Leadership, MultiGuard, Namespace, NewShard, ReleaseAnswer, Reshape, ShardId, Token,
     counter::{Durability, RequestId},
 };
-use ringfence_test_support::{Servers, eventually};
+use ringfence_test_support::{Servers, end_recovery, eventually};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{
-    SECOND,
-    comeback::{MAX_LEASE, Returning, Stage, recorded},
+    DEADLINE,
+    comeback::{MAX_LEASE, RECOVERY, Returning, Stage, recorded},
 };
 
 /// How many of each kind are there while slots move: enough that some of each kind are in them.
@@ -49,8 +49,8 @@ impl Scene {
         let leader = holder.election(election(number)).campaign().await.unwrap();
         let [a, _, c] = keys(number);
         let (lock, stands) = (
-            other.multi_lock([c, a]).wait(60 * SECOND),
-            other.election(election(number)).wait(60 * SECOND),
+            other.multi_lock([c, a]).wait(DEADLINE),
+            other.election(election(number)).wait(DEADLINE),
         );
         let (mut next_set, mut next_leader) = (JoinSet::new(), JoinSet::new());
         next_set.spawn(async move { lock.acquire().await.unwrap() });
@@ -77,7 +77,7 @@ impl Scene {
     async fn goes_on(mut self) {
         let tokens: Vec<Token> = self.set.tokens();
         assert_eq!(self.set.release().await, ReleaseAnswer::Held);
-        let next = timeout(30 * SECOND, self.next_set.join_next()).await;
+        let next = timeout(DEADLINE, self.next_set.join_next()).await;
         let next = next.expect("its turn").unwrap().unwrap();
         let [c, a] = next.tokens()[..] else {
             panic!("two keys")
@@ -87,7 +87,7 @@ impl Scene {
 
         let token = self.leader.token();
         assert_eq!(self.leader.resign().await, ReleaseAnswer::Held);
-        let next = timeout(30 * SECOND, self.next_leader.join_next()).await;
+        let next = timeout(DEADLINE, self.next_leader.join_next()).await;
         let next = next.expect("its turn").unwrap().unwrap();
         assert!(next.token() > token);
         assert_eq!(next.resign().await, ReleaseAnswer::Held);
@@ -96,7 +96,7 @@ impl Scene {
 
 /// No lock of a set is lost, and no leadership; waiters wait on, and have their turn.
 pub(crate) async fn sets_and_leaders_outlast_it(shard: &mut impl Returning) {
-    let stage = Stage::of(shard.url(), shard.max_lease()).await;
+    let stage = Stage::of(shard.url(), MAX_LEASE).await;
     let (holder, other) = (stage.client("holder").await, stage.client("other").await);
     shard.forget_from_now().await;
     let mut scene = Scene::of(0, &holder, &other).await;
@@ -115,6 +115,9 @@ pub(crate) async fn sets_and_leaders_outlast_it(shard: &mut impl Returning) {
     .await;
     eventually("both wait again", async || waiting(&holder, 0).await == 2).await;
     assert!(scene.is_unchanged());
+    if let Some(url) = shard.redis() {
+        end_recovery(&url).await;
+    }
     scene.goes_on().await;
 }
 
@@ -133,7 +136,7 @@ async fn sets_leaders_and_latches_go_through_a_resize_amid_which_a_server_dies()
     .await;
     let urls = servers.urls();
     let client = async || {
-        let builder = Client::builder().redis(&urls[..2]).max_lease(MAX_LEASE);
+        let builder = Client::builder().redis(&urls[..2]).max_lease(RECOVERY);
         builder.servers_are_new(true).build().await.unwrap()
     };
     let (holder, other) = (client().await, client().await);
@@ -149,7 +152,7 @@ async fn sets_leaders_and_latches_go_through_a_resize_amid_which_a_server_dies()
         let latch = holder.latch(name).unwrap();
         latch.set(2, Durability::Disk).await.unwrap();
         let waiting = other.latch(name).unwrap();
-        opened.spawn(async move { waiting.opened_within(120 * SECOND).await });
+        opened.spawn(async move { waiting.opened_within(DEADLINE).await });
     }
     let at_first = shards(&holder);
 

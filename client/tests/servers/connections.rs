@@ -6,10 +6,12 @@ use std::time::Duration;
 use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_test_support::{Deed, Flow, Trap, Whose, eventually};
 
-use super::{SECOND, scene::Proxied};
+use super::{DEADLINE, SECOND, scene::Proxied};
 
-/// Such that one silent time-out of a connection (1 s) would cost the lock.
-const LEASE: Duration = Duration::from_millis(1500);
+/// Of a lock that is not lost, and whose renewals are waited for.
+const LEASE: Duration = Duration::from_secs(12);
+/// Of a lock that is lost.
+const SHORT: Duration = Duration::from_secs(2);
 
 /// Springs at the next script call of a lane: the call was applied.
 fn at_script_of(lane: &str, deed: Deed) -> Trap {
@@ -38,7 +40,7 @@ async fn an_acquire_whose_reply_was_lost_finds_its_grant() {
     for (round, deed) in LOST_REPLIES.into_iter().enumerate() {
         let used = scene.tokens().await;
         proxy.trap(at_script_of("work", deed));
-        let lock = client.lock("key").wait(20 * SECOND);
+        let lock = client.lock("key").wait(DEADLINE);
         let guard = lock.acquire().await.unwrap();
         assert_eq!(proxy.sprung(), round as u64 + 1, "{deed:?}");
         assert_eq!(
@@ -53,7 +55,7 @@ async fn an_acquire_whose_reply_was_lost_finds_its_grant() {
 
 #[tokio::test]
 async fn an_abandoned_acquire_whose_reply_was_lost_is_given_back() {
-    let scene = Proxied::new(20 * LEASE).await;
+    let scene = Proxied::new(30 * SECOND).await;
     for deed in LOST_REPLIES {
         scene.proxy.trap(at_script_of("work", deed));
         let refused = scene.client.lock("key").try_acquire().await.unwrap_err();
@@ -64,9 +66,9 @@ async fn an_abandoned_acquire_whose_reply_was_lost_is_given_back() {
 
 #[tokio::test]
 async fn a_release_whose_reply_was_lost_is_unknown_and_done() {
-    let scene = Proxied::new(20 * LEASE).await;
+    let scene = Proxied::new(30 * SECOND).await;
     for deed in LOST_REPLIES {
-        let lock = scene.client.lock("key").wait(20 * SECOND);
+        let lock = scene.client.lock("key").wait(DEADLINE);
         let guard = lock.acquire().await.unwrap();
         scene.proxy.trap(at_script_of("work", deed));
         assert_eq!(guard.release().await, ReleaseAnswer::Unknown, "{deed:?}");
@@ -92,7 +94,7 @@ async fn a_renewal_whose_reply_was_lost_moves_no_deadline_and_costs_no_lock() {
 
 #[tokio::test]
 async fn requests_that_were_lost_were_not_applied() {
-    let scene = Proxied::new(20 * LEASE).await;
+    let scene = Proxied::new(30 * SECOND).await;
     let Proxied { proxy, client, .. } = &scene;
     drop(client.lock("key").try_acquire().await.unwrap());
     scene.is_empty().await;
@@ -101,18 +103,13 @@ async fn requests_that_were_lost_were_not_applied() {
     assert!(is_unknown(&refused), "{refused:?}");
     assert_eq!(scene.records().await, [""; 0]);
     proxy.heal();
-    let guard = client
-        .lock("key")
-        .wait(20 * SECOND)
-        .acquire()
-        .await
-        .unwrap();
+    let guard = client.lock("key").wait(DEADLINE).acquire().await.unwrap();
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 #[tokio::test]
 async fn a_release_that_was_lost_is_sent_again() {
-    let scene = Proxied::new(20 * LEASE).await;
+    let scene = Proxied::new(30 * SECOND).await;
     let guard = scene.client.lock("key").acquire().await.unwrap();
     scene.proxy.requests(&Whose::lane("work"), Flow::Lose);
     assert_eq!(guard.release().await, ReleaseAnswer::Unknown);
@@ -123,8 +120,7 @@ async fn a_release_that_was_lost_is_sent_again() {
 
 #[tokio::test]
 async fn a_shard_that_cannot_be_reached_applies_nothing() {
-    let lease = 3 * LEASE;
-    let scene = Proxied::new(lease).await;
+    let scene = Proxied::new(LEASE).await;
     let Proxied { proxy, client, .. } = &scene;
     let guard = client.lock("key").acquire().await.unwrap();
     proxy.refuse(true);
@@ -141,7 +137,7 @@ async fn a_shard_that_cannot_be_reached_applies_nothing() {
     let before = guard.deadline();
     proxy.heal();
     eventually("renewed", async || guard.deadline() > before).await;
-    let other = client.lock("other").wait(20 * SECOND);
+    let other = client.lock("other").wait(DEADLINE);
     drop(other.acquire().await.unwrap());
     drop(guard);
     scene.is_empty().await;
@@ -149,7 +145,7 @@ async fn a_shard_that_cannot_be_reached_applies_nothing() {
 
 #[tokio::test]
 async fn a_partition_shorter_than_the_lease_costs_no_lock() {
-    let scene = Proxied::new(2 * LEASE).await;
+    let scene = Proxied::new(LEASE).await;
     let guard = scene.client.lock("key").acquire().await.unwrap();
     for _ in 0..3 {
         scene.proxy.both(&Whose::All, Flow::Hold);
@@ -164,7 +160,7 @@ async fn a_partition_shorter_than_the_lease_costs_no_lock() {
 
 #[tokio::test]
 async fn a_partition_longer_than_the_lease_frees_the_lock_for_others_and_for_good() {
-    let scene = Proxied::new(LEASE).await;
+    let scene = Proxied::new(SHORT).await;
     let Proxied { proxy, client, .. } = &scene;
     let guard = client.lock("key").acquire().await.unwrap();
     let record = client.lock("key").inspect().await.unwrap().holder.unwrap();
@@ -173,12 +169,12 @@ async fn a_partition_longer_than_the_lease_frees_the_lock_for_others_and_for_goo
     guard.lost().await;
 
     let rival = scene.rival().await;
-    let next = rival.lock("key").wait(20 * SECOND).acquire().await.unwrap();
+    let next = rival.lock("key").wait(DEADLINE).acquire().await.unwrap();
     assert!(next.token() > guard.token());
     // What was held back arrives: renewals of a lock that is another's.
     proxy.heal();
     let end = next.deadline();
-    eventually("renewed twice", async || next.deadline() > end + LEASE / 2).await;
+    eventually("renewed twice", async || next.deadline() > end + SHORT / 2).await;
     assert!(!guard.is_held());
     assert_eq!(guard.release().await, ReleaseAnswer::Lost);
     assert!(next.is_held());
@@ -194,8 +190,8 @@ async fn a_slow_and_uneven_network_costs_no_lock() {
         Flow::Delay(Duration::ZERO..Duration::from_millis(60)),
     );
     let guard = client.lock("key").acquire().await.unwrap();
-    let end = guard.deadline() + 2 * LEASE;
-    while guard.deadline() < end {
+    let first = guard.deadline();
+    while guard.deadline() == first {
         assert!(guard.is_held());
         let other = client.lock("other").acquire().await.unwrap();
         assert!(other.token() > guard.token());
@@ -206,27 +202,31 @@ async fn a_slow_and_uneven_network_costs_no_lock() {
 
 #[tokio::test]
 async fn a_grant_that_arrives_after_its_deadline_is_given_back() {
-    let scene = Proxied::new(20 * LEASE).await;
+    let scene = Proxied::new(30 * SECOND).await;
     let Proxied { proxy, client, .. } = &scene;
     drop(client.lock("key").try_acquire().await.unwrap());
     scene.is_empty().await;
+    // A connection that is silent for longer is given up.
     let late = Duration::from_millis(600);
     proxy.replies(&Whose::lane("work"), Flow::Delay(late..late * 101 / 100));
-    let refused = client.lock("key").lease(late / 2).try_acquire().await;
-    assert!(matches!(refused, Err(AcquireError::TooLate)), "{refused:?}");
-    scene.is_empty().await;
+    eventually("too late", async || {
+        let refused = client.lock("key").lease(late / 2).try_acquire().await;
+        scene.is_empty().await;
+        matches!(refused.unwrap_err(), AcquireError::TooLate)
+    })
+    .await;
 }
 
 /// In grace a renewal puts back what it does not find: one that was released before it arrived
 /// would be a ghost.
 #[tokio::test]
 async fn a_release_goes_behind_a_renewal_that_got_no_answer() {
-    let lease = 2 * LEASE;
+    let lease = LEASE;
     let scene = Proxied::new(lease).await;
     let guard = scene.client.lock("key").acquire().await.unwrap();
     scene.begin_grace().await;
     // Longer than the renewal waits for its answer.
-    let late = lease / 3 + Duration::from_millis(300);
+    let late = lease / 3 + SECOND;
     let renewals = Whose::lane("renew");
     scene
         .proxy

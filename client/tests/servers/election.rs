@@ -4,7 +4,7 @@ use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_test_support::Servers;
 use tokio::time::timeout;
 
-use super::SECOND;
+use super::{DEADLINE, SECOND};
 
 async fn candidate(servers: &Servers, label: &str) -> Client {
     servers.builder().label(label).build().await.unwrap()
@@ -20,7 +20,7 @@ async fn processes_lead_one_after_the_other_and_a_third_observes() {
     let observing = candidate(&servers, "observer").await;
     let mut observer = observing.election("scheduler").observe();
     let mut next = async || {
-        let leader = timeout(10 * SECOND, observer.changed()).await.unwrap();
+        let leader = timeout(DEADLINE, observer.changed()).await.unwrap();
         leader
             .unwrap()
             .map(|leader| (leader.label.to_string(), leader.token))
@@ -33,14 +33,14 @@ async fn processes_lead_one_after_the_other_and_a_third_observes() {
     timeout(SECOND / 4, &mut campaign).await.unwrap_err();
     let token = first.token();
     assert_eq!(first.resign().await, ReleaseAnswer::Held);
-    let second = timeout(10 * SECOND, campaign).await.unwrap().unwrap();
+    let second = timeout(DEADLINE, campaign).await.unwrap().unwrap();
     assert!(second.token() > token);
     assert_eq!(next().await, Some(("two".into(), second.token())));
 
     // Removed from office by an operator.
     let lock = observing.lock("scheduler").namespace("election");
     lock.force_release("test").await.unwrap();
-    timeout(30 * SECOND, second.lost()).await.unwrap();
+    timeout(DEADLINE, second.lost()).await.unwrap();
     assert_eq!(second.resign().await, ReleaseAnswer::Lost);
     assert_eq!(next().await, None);
 }

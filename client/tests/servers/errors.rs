@@ -7,10 +7,10 @@ use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use ringfence_test_support::{Servers, connection, eventually};
 
-use super::{SECOND, scene::Scene};
+use super::{DEADLINE, SECOND, scene::Scene};
 
 /// Far longer than each trouble lasts.
-const LEASE: Duration = Duration::from_secs(4);
+const LEASE: Duration = Duration::from_secs(12);
 
 /// A port that nobody listens on.
 const NOBODY: &str = "1";
@@ -57,7 +57,7 @@ async fn loading_is_waited_for() {
         let builder = builder.set("appendonly", "yes");
         builder.set("key-load-delay", 50) // microseconds
     };
-    let mut scene = Scene::new(2 * LEASE, set_up).await;
+    let mut scene = Scene::new(LEASE, set_up).await;
     let many = "for key = 1, 10000 do redis.call('SET', key, key) end";
     scene.ask::<()>(&["EVAL", many, "0"]).await;
 
@@ -83,7 +83,7 @@ async fn a_flush_of_functions_is_another_life_perhaps() {
         assert!(matches!(scene.refused(true).await, ShardError::Unarmed));
         let renewed = scene.guard.deadline();
         eventually("renewed", async || scene.guard.deadline() > renewed).await;
-        let lock = scene.client.lock(&scene.other).wait(20 * SECOND);
+        let lock = scene.client.lock(&scene.other).wait(DEADLINE);
         lock.acquire().await.unwrap().release().await;
     }
     scene.goes_on().await;
@@ -205,7 +205,12 @@ async fn a_server_that_refuses_keeps_its_connections() {
 async fn a_full_server_keeps_its_locks_and_grants_nothing() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
-    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
+    let guard = client
+        .lock("key")
+        .lease(6 * SECOND)
+        .acquire()
+        .await
+        .unwrap();
     servers
         .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "1"])
         .await;
@@ -217,10 +222,7 @@ async fn a_full_server_keeps_its_locks_and_grants_nothing() {
     assert!(refused.is_retryable());
     assert_eq!(refused.effect(), Effect::None);
     let end = guard.deadline();
-    eventually("renewed twice", async || {
-        guard.deadline() > end + SECOND / 2
-    })
-    .await;
+    eventually("renewed", async || guard.deadline() > end).await;
     assert!(guard.is_held());
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
     servers
@@ -243,7 +245,7 @@ async fn a_full_server_that_came_back_still_accepts_its_holders() {
     scene.ask::<()>(&["REPLICAOF", "NO", "ONE"]).await;
     let end = scene.guard.deadline();
     eventually("renewed in the new life", async || {
-        scene.guard.deadline() > end + LEASE
+        scene.guard.deadline() > end
     })
     .await;
     scene.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;

@@ -8,6 +8,7 @@ use std::{
     pin::pin,
     process,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use ringfence_client::{Client, ReleaseAnswer};
@@ -20,7 +21,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{SECOND, scene::Proxied};
+use super::{DEADLINE, SECOND, scene::Proxied};
 
 /// Tells the process that ends how it is to end, and where its servers are.
 const WAY: &str = "RINGFENCE_TEST_EXIT";
@@ -32,6 +33,9 @@ const RUNS: &str = "RINGFENCE_TEST_EXITS";
 /// How many locks a process has when it ends, on all of its servers.
 const LOCKS: usize = 4;
 
+/// It ends long after what is waited for.
+const LEASE: Duration = DEADLINE.saturating_mul(10);
+
 /// Where a client is kept that outlives its runtime.
 static KEPT: OnceLock<Client> = OnceLock::new();
 
@@ -39,7 +43,9 @@ static KEPT: OnceLock<Client> = OnceLock::new();
 #[test]
 #[ignore = "a process that the tests below start"]
 fn a_process_that_ends_without_close() {
-    let (way, servers) = (env::var(WAY).unwrap(), env::var(SERVERS).unwrap());
+    let (Ok(way), Ok(servers)) = (env::var(WAY), env::var(SERVERS)) else {
+        return;
+    };
     let ended = panic::catch_unwind(|| main_of(&way, &servers));
     process::exit(match ended {
         Ok(Ok(())) => 0,
@@ -96,7 +102,7 @@ async fn ends(way: &str, code: i32, urls: &str, servers: &[RedisServer]) {
         .envs([(WAY, way), (SERVERS, urls)]);
     let output = process.output().await.unwrap();
     assert_eq!(output.status.code(), Some(code), "{way}: {output:?}");
-    let freed = timeout(SECOND, async {
+    let freed = timeout(DEADLINE, async {
         while left_at(servers).await > 0 {
             sleep(SECOND / 100).await;
         }
@@ -117,7 +123,8 @@ async fn left_at(servers: &[RedisServer]) -> usize {
 /// Again and again.
 async fn end(way: &str, code: i32) {
     let servers = Servers::spawn(2).await;
-    servers.client().await.close().await;
+    let founder = servers.builder().max_lease(LEASE);
+    founder.build().await.unwrap().close().await;
     let urls = servers.urls().join(" ");
     let runs = env::var(RUNS).map_or(10, |runs| runs.parse().unwrap());
     for _ in 0..runs {
@@ -157,7 +164,12 @@ async fn a_process_gives_back_at_its_end_over_tls_with_the_rights_that_the_readm
     let (server, port) = secured.spawn(RedisServer::builder()).await;
     let (urls, servers) = (secured.url(port, true), [server]);
     let founder = Client::builder().redis([urls.clone()]);
-    let founder = founder.servers_are_new(true).build().await.unwrap();
+    let founder = founder
+        .servers_are_new(true)
+        .max_lease(LEASE)
+        .build()
+        .await
+        .unwrap();
     founder.close().await;
     ends("returns", 0, &urls, &servers).await;
 }

@@ -1,17 +1,17 @@
 //! A shard's address moves to another server: a replica that has not heard of the last writes, and
 //! back again.
 
-use std::{cell::OnceCell, time::Duration};
+use std::cell::OnceCell;
 
 use ringfence_client::{AcquireError, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Pair, eventually};
-use tokio::time::{Instant, sleep};
+use ringfence_test_support::{Pair, end_recovery, eventually};
+use tokio::{task::yield_now, time::timeout};
 
 use super::{
-    SECOND,
+    DEADLINE,
     comeback::{
-        MAX_LEASE, Returning, Stage, ask_until_granted,
+        MAX_LEASE, Returning, Stage, ask_until_granted, granted_after_recovery,
         holders_keep_their_locks_and_newcomers_wait, is_grace, recorded,
     },
     composed::sets_and_leaders_outlast_it,
@@ -74,8 +74,8 @@ async fn a_server_that_becomes_the_primary_again_lives_another_life() {
     assert!(refused.is_retryable(), "by a read-only server: {refused:?}");
     pair.promote(1).await;
     pair.move_to(1).await;
-    let (second, graces) = ask_until_granted(&other, "key").await;
-    assert!(graces > 0 && second.token() > first_token);
+    let second = granted_after_recovery(&other, "key", &pair.url()).await;
+    assert!(second.token() > first_token);
 
     pair.detach(1).await;
     pair.promote(0).await;
@@ -94,7 +94,11 @@ async fn a_server_that_becomes_the_primary_again_lives_another_life() {
         recorded(&holder, "key").await == Some(second.token())
     })
     .await;
-    drop(ask_until_granted(&holder, "new").await);
+    eventually("put back too", async || {
+        recorded(&holder, "held").await == Some(guard.token())
+    })
+    .await;
+    drop(granted_after_recovery(&holder, "new", &pair.url()).await);
     for (client, key, guard) in [(&holder, "held", &guard), (&other, "key", &second)] {
         // Its own connection for work may be one of before, and learns of it only now.
         eventually("held, and said so", async || {
@@ -116,7 +120,7 @@ async fn a_server_that_becomes_the_primary_again_lives_another_life() {
 async fn a_primary_that_the_address_comes_back_to_is_armed_anew() {
     let pair = Pair::spawn().await;
     let nothing = async || {};
-    there_and_back(&pair, MAX_LEASE, nothing, nothing).await;
+    there_and_back(&pair, nothing, nothing).await;
 }
 
 /// A primary that misses its replica takes no writes: nothing can be put back before it has one again.
@@ -139,21 +143,15 @@ async fn a_primary_that_the_address_comes_back_to_is_armed_anew_once_a_replica_f
         other_replica.set(replica.await.unwrap()).unwrap();
     };
     let back = async || pair.follow(1).await;
-    // Long: a replica that comes anew takes a while, in which no lock can be renewed.
-    there_and_back(&pair, 3 * MAX_LEASE, there, back).await;
+    there_and_back(&pair, there, back).await;
 }
 
 /// The address moves to server 1, and then back. `there` and `back` are done after each move.
-async fn there_and_back(
-    pair: &Pair,
-    max_lease: Duration,
-    there: impl AsyncFnOnce(),
-    back: impl AsyncFnOnce(),
-) {
-    let stage = Stage::of(pair.url(), max_lease).await;
+async fn there_and_back(pair: &Pair, there: impl AsyncFnOnce(), back: impl AsyncFnOnce()) {
+    let stage = Stage::of(pair.url(), MAX_LEASE).await;
     let early = stage.client("early").await;
     for _ in 0..9 {
-        let lock = early.lock("key").wait(max_lease);
+        let lock = early.lock("key").wait(DEADLINE);
         assert_eq!(
             lock.acquire().await.unwrap().release().await,
             ReleaseAnswer::Held
@@ -163,26 +161,34 @@ async fn there_and_back(
     pair.move_to(1).await;
     there().await;
     let late = stage.client("late").await;
-    let (guard, _) = ask_until_granted(&late, "key").await;
-    let (token, granted) = (guard.token(), Instant::now());
+    let guard = granted_after_recovery(&late, "key", &pair.url()).await;
+    let (token, former) = (guard.token(), guard.deadline());
 
     pair.move_to(0).await;
     back().await;
     let newcomer = stage.client("newcomer").await;
-    let mut graces = 0;
-    while granted.elapsed() < 3 * MAX_LEASE || recorded(&newcomer, "key").await != Some(token) {
-        assert!(guard.is_held(), "a healthy lock is lost");
-        for client in [&early, &newcomer] {
-            let refused = client.lock("key").try_acquire().await;
-            let refused = refused.expect_err("a second holder");
-            assert!(refused.is_retryable(), "{refused:?}");
-            graces += usize::from(is_grace(&refused));
+    let (mut recovers, mut refused_since) = (false, 0);
+    let refused = async {
+        while refused_since < 20 {
+            assert!(guard.is_held(), "a healthy lock is lost");
+            for client in [&early, &newcomer] {
+                let refused = client.lock("key").try_acquire().await;
+                let refused = refused.expect_err("a second holder");
+                assert!(refused.is_retryable(), "{refused:?}");
+                recovers |= is_grace(&refused);
+            }
+            let is_back = recorded(&newcomer, "key").await == Some(token);
+            if recovers && is_back && guard.deadline() > former {
+                end_recovery(&pair.url()).await;
+                refused_since += 1;
+            }
+            yield_now().await;
         }
-        sleep(Duration::from_millis(20)).await;
-    }
-    assert!(graces > 0, "it was not armed anew");
+    };
+    let refused = timeout(DEADLINE, refused).await;
+    refused.expect("it is armed anew, and the lock put back");
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
-    let (next, _) = ask_until_granted(&newcomer, "key").await;
+    let next = ask_until_granted(&newcomer, "key").await;
     assert!(next.token() > token, "{:?} after {token:?}", next.token());
 }
 
@@ -205,7 +211,7 @@ async fn a_connection_that_outlives_demotion_and_promotion_is_granted_nothing() 
     pair.promote(1).await;
     pair.move_to(1).await;
     let late = stage.client("late").await;
-    let (second, _) = ask_until_granted(&late, "key").await;
+    let second = granted_after_recovery(&late, "key", &pair.url()).await;
     assert!(second.token() > first_token);
 
     // Server 0 is promoted again, and is asked over the connection of before.
@@ -220,11 +226,11 @@ async fn a_connection_that_outlives_demotion_and_promotion_is_granted_nothing() 
         matches!(answer, Err(AcquireError::Shard(ShardError::Unarmed))),
         "{answer:?}"
     );
-    let refused = early.lock("key").wait(SECOND).acquire().await.unwrap_err();
-    let AcquireError::TimedOut { because, .. } = refused else {
-        panic!("{refused:?}")
-    };
-    assert!(matches!(*because, AcquireError::Held { .. }), "{because:?}");
+    eventually("held, and said so", async || {
+        let refused = early.lock("key").try_acquire().await.unwrap_err();
+        matches!(refused, AcquireError::Held { .. })
+    })
+    .await;
     assert_eq!(second.release().await, ReleaseAnswer::Held);
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    SECOND,
+    DEADLINE, SECOND,
     queue::{KEY, queue},
 };
 
@@ -107,7 +107,7 @@ async fn everybody_wants_it(max: u32) -> Vec<Event> {
         eventually("it has its place", is_last).await;
     }
     held.release().await;
-    let all = timeout(60 * SECOND, async {
+    let all = timeout(DEADLINE, async {
         while !log.all_had_it(TIMES) {
             assert!(tasks.try_join_next().is_none(), "a task failed");
             sleep(5 * HOLD).await;

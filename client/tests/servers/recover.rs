@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use ringfence_client::{AcquireError, Client, Guard, ReleaseAnswer};
 use ringfence_test_support::{OnDisk, Servers, eventually};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{
     SECOND,
-    comeback::{MAX_LEASE, ask_until_granted, recorded},
+    comeback::{MAX_LEASE, granted_after_recovery, recorded},
     home_of, keys_on, not_the_home, take_and_give_back,
 };
+
+/// Renewed every three seconds.
+const LEASE: Duration = Duration::from_secs(9);
 
 /// Three servers that keep every answered write through a kill, and a client of them.
 async fn saving() -> (Servers, Client) {
@@ -36,15 +39,16 @@ async fn while_the_home_is_away_every_other_shard_goes_on() {
     let other = not_the_home(&servers, &old);
     let [held, free] = keys_on(&servers, &old, other);
     let [away, _] = keys_on(&servers, &old, home);
-    let guard = old.lock(&held).lease(SECOND).acquire().await.unwrap();
+    let guard = old.lock(&held).lease(LEASE).acquire().await.unwrap();
     servers.servers[home].kill();
 
     // A client that knew the topology before, and a new one.
     let new = servers.client().await;
     let told = new.warnings().iter().any(|text| text.contains("attest"));
     assert!(told, "{:?}", new.warnings());
-    let until = Instant::now() + 3 * SECOND;
-    while Instant::now() < until {
+    // It has been renewed once more by then.
+    let until = guard.deadline();
+    while guard.deadline() == until {
         take_and_give_back(&old, &free).await;
         take_and_give_back(&new, &free).await;
         let refused = new.lock(&held).try_acquire().await.unwrap_err();
@@ -57,22 +61,23 @@ async fn while_the_home_is_away_every_other_shard_goes_on() {
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
-/// The guard on the home survives, newcomers wait for the whole of grace, and tokens rise.
+/// The guard on the home survives, newcomers wait until the recovery period is over, and tokens rise.
 async fn comes_back(servers: &mut Servers, client: &Client, back: impl AsyncFnOnce(&mut Servers)) {
     let home = home_of(servers, client);
     let [held, free] = keys_on(servers, client, home);
     let guard = hold(client, &held).await;
     let before = client.topology();
 
-    let ended = Instant::now();
+    let former = guard.deadline();
     back(servers).await;
     let newcomer = self::client(servers).await;
-    let in_grace = eventually("put back", async || {
-        recorded(&newcomer, &held).await == Some(guard.token())
-    });
-    let ((granted, graces), ()) = tokio::join!(ask_until_granted(&newcomer, &free), in_grace);
-    assert!(graces > 0, "nobody asked in grace");
-    assert!(ended.elapsed() >= MAX_LEASE, "granted in grace");
+    eventually("put back", async || {
+        let is_there = recorded(&newcomer, &held).await == Some(guard.token());
+        is_there && guard.deadline() > former
+    })
+    .await;
+    let url = servers.servers[home].url();
+    let granted = granted_after_recovery(&newcomer, &free, &url).await;
     assert!(granted.token() > guard.token(), "tokens rise");
     assert!(guard.is_held());
 
@@ -80,7 +85,6 @@ async fn comes_back(servers: &mut Servers, client: &Client, back: impl AsyncFnOn
     assert_eq!(after.id, before.id);
     assert!(after.incarnation > before.incarnation);
     assert!(after.last_epoch > before.last_epoch);
-    sleep(MAX_LEASE).await;
     let token = guard.token();
     let refused = newcomer.lock(&held).try_acquire().await.unwrap_err();
     assert!(matches!(refused, AcquireError::Held { .. }), "{refused:?}");
@@ -134,14 +138,14 @@ async fn a_home_that_comes_back_with_an_older_record_costs_grace_and_no_lock() {
 #[tokio::test]
 async fn a_home_that_comes_back_again_and_again_is_put_right_each_time() {
     let mut servers = Servers::spawn(2).await;
-    let builder = servers.builder().max_lease(Duration::from_millis(300));
-    let client = builder.build().await.unwrap();
+    let client = client(&servers).await;
     let home = home_of(&servers, &client);
     let [key, _] = keys_on(&servers, &client, home);
     let mut token = hold(&client, &key).await.token();
     for _ in 0..10 {
         servers.servers[home].restart().await.unwrap();
-        let (guard, _) = ask_until_granted(&client, &key).await;
+        let url = servers.servers[home].url();
+        let guard = granted_after_recovery(&client, &key, &url).await;
         assert!(guard.token() > token, "tokens rise");
         token = guard.token();
     }

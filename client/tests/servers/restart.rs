@@ -8,9 +8,9 @@ use ringfence_test_support::{OnDisk, Servers, ask, eventually};
 use tokio::time::timeout;
 
 use super::{
-    SECOND,
+    DEADLINE, SECOND,
     comeback::{
-        MAX_LEASE, Returning, Stage, ask_until_granted,
+        MAX_LEASE, Returning, Stage, ask_until_granted, granted_after_recovery,
         holders_keep_their_locks_and_newcomers_wait, is_grace, recorded,
     },
     composed::sets_and_leaders_outlast_it,
@@ -106,12 +106,14 @@ async fn a_home_that_is_flushed_repeats_no_token() {
     }
     servers.ask::<()>(home, &["FLUSHALL"]).await;
     let newcomer = client(false).build().await.unwrap();
-    for client in [&newcomer, &holder] {
-        let (guard, _) = ask_until_granted(client, &key).await;
-        assert!(Some(guard.token()) > last, "{guard:?} after {last:?}");
-        last = Some(guard.token());
-        assert_eq!(guard.release().await, ReleaseAnswer::Held);
-    }
+    let url = servers.servers[home].url();
+    let granted = granted_after_recovery(&newcomer, &key, &url).await;
+    assert!(Some(granted.token()) > last, "{granted:?} after {last:?}");
+    last = Some(granted.token());
+    assert_eq!(granted.release().await, ReleaseAnswer::Held);
+    let guard = ask_until_granted(&holder, &key).await;
+    assert!(Some(guard.token()) > last, "{guard:?} after {last:?}");
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 #[tokio::test]
@@ -143,14 +145,14 @@ async fn a_shard_whose_last_write_is_torn_loses_no_lock_and_makes_newcomers_wait
 #[tokio::test]
 async fn a_shard_that_came_back_answers_nothing_until_the_topology_says_so() {
     let mut shard = Restarted::spawn(RedisServer::builder(), None).await;
-    let stage = Stage::of(shard.url(), 4 * MAX_LEASE).await;
+    let stage = Stage::of(shard.url(), MAX_LEASE).await;
     let client = stage.client("holder").await;
     let guard = client.lock("held").try_acquire().await.unwrap();
     let before = client.topology();
 
     stage.home.stop();
     shard.come_back().await;
-    let renewed = timeout(MAX_LEASE * 3, guard.danger()).await;
+    let renewed = timeout(DEADLINE, guard.danger()).await;
     assert_eq!(renewed, Ok(Danger::RenewalFailed), "it is not armed");
     let mut unarmed = 0;
     let silent = async {
@@ -163,7 +165,7 @@ async fn a_shard_that_came_back_answers_nothing_until_the_topology_says_so() {
             tokio::task::yield_now().await;
         }
     };
-    timeout(MAX_LEASE * 2, silent).await.unwrap();
+    timeout(DEADLINE, silent).await.unwrap();
     assert_eq!(recorded(&client, "held").await, None);
     assert_eq!(ask::<u64>(&shard.server, &["DBSIZE"]).await, 0);
 
@@ -207,18 +209,14 @@ async fn fifty_restarts_leave_no_key_behind_and_tokens_rise() {
         // Locks that are held when the server ends: their records come back, and have an end.
         let key = format!("held/{restart}");
         let is_in_grace = restart % SETTLED_EVERY != 1;
-        let patience = if is_in_grace {
-            SECOND / 20
-        } else {
-            20 * SECOND
-        };
+        let patience = if is_in_grace { SECOND / 20 } else { DEADLINE };
         let held = client.lock(&key).wait(patience).acquire().await;
         granted += usize::from(held.is_ok());
         shard.come_back().await;
         drop(held);
         // Most lives end before they were armed, or before their grace was over.
         if restart % SETTLED_EVERY == 0 {
-            let (guard, _) = ask_until_granted(&client, "key").await;
+            let guard = ask_until_granted(&client, "key").await;
             assert!(guard.token() > token, "tokens rise");
             token = guard.token();
             drop(guard);

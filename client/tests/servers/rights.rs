@@ -3,7 +3,7 @@
 use ringfence_client::{AcquireError, Client, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually, rights};
 
-use super::SECOND;
+use super::{DEADLINE, SECOND};
 
 const USER: &str = "narrow";
 
@@ -90,7 +90,7 @@ async fn a_channel_right_that_is_taken_away_fails_no_request() {
     let is_held = |error: &AcquireError| matches!(error, AcquireError::TimedOut { because, .. } if matches!(**because, AcquireError::Held { .. }));
     assert!(is_held(&refused), "{refused:?}");
 
-    let lock = waiter.lock("key").wait(10 * SECOND);
+    let lock = waiter.lock("key").wait(DEADLINE);
     let given_back = async {
         eventually("a ticket", async || {
             let queues: Vec<String> = narrow.servers.ask(0, &["KEYS", "ringfence:queue:*"]).await;

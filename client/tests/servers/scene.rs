@@ -5,9 +5,9 @@ use std::time::Duration;
 use redis::{FromRedisValue, RedisError};
 use ringfence_client::{AcquireError, Client, Effect, Guard, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServerBuilder;
-use ringfence_test_support::{Proxy, Servers, connection, eventually};
+use ringfence_test_support::{Proxy, Servers, connection, end_recovery, eventually};
 
-use super::{SECOND, keys_on, not_the_home};
+use super::{DEADLINE, keys_on, not_the_home};
 
 /// The pattern of all lock records.
 const RECORDS: &str = "ringfence:{*";
@@ -78,7 +78,8 @@ impl Scene {
         assert_eq!(records(&self.servers, self.index).await.len(), 1);
         eventually("renewed", async || self.guard.deadline() > before).await;
         assert!(self.guard.is_held());
-        let other = self.client.lock(&self.other).wait(20 * SECOND);
+        end_recovery(&self.servers.servers[self.index].url()).await;
+        let other = self.client.lock(&self.other).wait(DEADLINE);
         let next = other.acquire().await.unwrap();
         assert!(next.token() > self.guard.token());
         assert_eq!(next.release().await, ReleaseAnswer::Held);

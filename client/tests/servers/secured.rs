@@ -2,10 +2,9 @@
 
 use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::Secured;
-use tokio::time::sleep;
+use ringfence_test_support::{Secured, eventually};
 
-use super::SECOND;
+use super::{DEADLINE, SECOND};
 
 #[tokio::test]
 async fn certificates_and_the_rights_that_the_readme_lists_are_enough() {
@@ -24,11 +23,13 @@ async fn certificates_and_the_rights_that_the_readme_lists_are_enough() {
     let mut guards = Vec::new();
     for index in 0..10 {
         let key = format!("key/{index}");
-        let lock = client.lock(&key).lease(2 * SECOND).wait(10 * SECOND);
+        let lock = client.lock(&key).lease(6 * SECOND).wait(DEADLINE);
         guards.push((lock.acquire().await.unwrap(), key));
     }
-    // Renewed meanwhile.
-    sleep(3 * SECOND).await;
+    for (guard, _) in &guards {
+        let before = guard.deadline();
+        eventually("renewed", async || guard.deadline() > before).await;
+    }
     for (guard, key) in guards {
         let found = founder.lock(&key).inspect().await.unwrap().holder;
         assert_eq!(found.map(|found| found.token), Some(guard.token()));

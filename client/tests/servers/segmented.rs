@@ -9,7 +9,7 @@ use ringfence_client::{Client, Namespace, NewShard, Reshape, SegmentedLock};
 use ringfence_test_support::Servers;
 use tokio::task::JoinSet;
 
-use super::{SECOND, comeback::MAX_LEASE};
+use super::{DEADLINE, comeback::RECOVERY};
 
 const CLIENTS: usize = 4;
 const TASKS: usize = 8;
@@ -64,7 +64,7 @@ async fn the_holder_of_all_is_alone_while_processes_come_and_the_number_changes(
     let client = servers.client().await;
     let lock = client.segmented_lock("stock/7").open().unwrap();
     for segments in [6, 2, 9, 3, 12] {
-        lock.resize(segments).wait(60 * SECOND).run().await.unwrap();
+        lock.resize(segments).wait(DEADLINE).run().await.unwrap();
     }
     tasks.join_all().await;
 
@@ -85,7 +85,7 @@ async fn the_holder_of_all_is_alone_while_shards_come_and_go_and_one_is_killed()
     let mut servers = Servers::spawn_with(4, |server| server.set("appendonly", "yes")).await;
     let urls = servers.urls();
     let connect = async || {
-        let builder = Client::builder().redis(&urls[..3]).max_lease(MAX_LEASE);
+        let builder = Client::builder().redis(&urls[..3]).max_lease(RECOVERY);
         builder.servers_are_new(true).build().await.unwrap()
     };
     let (inside, stop) = (

@@ -1,12 +1,10 @@
 //! A shard whose primary is named by Sentinels.
 
-use std::time::Duration;
-
 use ringfence_client::Client;
 use ringfence_test_support::{Pair, Sentinel, eventually};
 
 use super::{
-    comeback::{MAX_LEASE, Returning, holders_keep_their_locks_and_newcomers_wait},
+    comeback::{Returning, holders_keep_their_locks_and_newcomers_wait},
     take_and_give_back,
 };
 
@@ -25,13 +23,12 @@ impl Watched {
 }
 
 impl Returning for Watched {
-    /// Sentinels take seconds to promote a replica.
-    fn max_lease(&self) -> Duration {
-        2 * MAX_LEASE
-    }
-
     fn url(&self) -> String {
         Sentinel::url(&self.sentinels)
+    }
+
+    fn redis(&self) -> Option<String> {
+        Some(format!("redis://127.0.0.1:{}", self.pair.server(1).port()))
     }
 
     async fn forget_from_now(&mut self) {

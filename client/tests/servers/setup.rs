@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use ringfence_client::{AcquireError, Client, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
+use tokio::{task::yield_now, time::timeout};
 
-use super::{SECOND, take_and_give_back};
+use super::{DEADLINE, SECOND, take_and_give_back};
 
 #[tokio::test]
 async fn a_second_run_on_the_same_servers_just_works() {
@@ -62,24 +63,26 @@ async fn a_server_that_comes_to_evict_grants_nothing_new_until_it_is_mended() {
     let client = servers.client().await;
     let guard = client
         .lock("held")
-        .lease(3 * SECOND)
+        .lease(9 * SECOND)
         .acquire()
         .await
         .unwrap();
     let comes_to = async |policy: &str, what: &str, refuses: bool| {
         let set = ["CONFIG", "SET", "maxmemory-policy", policy];
         servers.ask::<()>(0, &set).await;
-        // Within a minute.
-        for _ in 0..2_000 {
-            match client.lock("new").try_acquire().await {
-                Ok(new) if refuses => drop(new.release().await),
-                Err(refused) if refuses => return refused.to_string(),
-                Ok(_) => return String::new(),
-                Err(_) => {}
+        let comes = async {
+            loop {
+                match client.lock("new").try_acquire().await {
+                    Ok(new) if refuses => drop(new.release().await),
+                    Ok(_) => return String::new(),
+                    Err(refused) if refuses => return refused.to_string(),
+                    Err(_) => {}
+                }
+                yield_now().await;
             }
-            tokio::time::sleep(SECOND / 33).await;
-        }
-        panic!("not within a minute: {what}");
+        };
+        let comes = timeout(DEADLINE, comes).await;
+        comes.unwrap_or_else(|_| panic!("never {what}"))
     };
     let refused = comes_to("allkeys-lru", "refused", true).await;
     let mend = "CONFIG SET maxmemory-policy noeviction";
@@ -144,7 +147,7 @@ async fn a_server_that_may_have_held_locks_waits_for_them() {
     );
     client
         .lock("key")
-        .wait(4 * SECOND)
+        .wait(DEADLINE)
         .acquire()
         .await
         .unwrap()

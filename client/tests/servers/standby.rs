@@ -1,7 +1,5 @@
 //! A shard on PostgreSQL whose primary dies, and whose standby is promoted.
 
-use std::time::Duration;
-
 use ringfence_coordinator::{
     ids::ClientId,
     name::KeyPrefix,
@@ -9,7 +7,7 @@ use ringfence_coordinator::{
 };
 use ringfence_test_support::{Proxy, database::postgresql::PostgreSql, eventually};
 
-use super::comeback::{MAX_LEASE, Returning, holders_keep_their_locks_and_newcomers_wait};
+use super::comeback::{Returning, holders_keep_their_locks_and_newcomers_wait};
 
 /// No machine fails.
 const SETTINGS: [(&str, &str); 1] = [("fsync", "off")];
@@ -116,9 +114,8 @@ impl Returning for Promoted {
         url(self.proxy.port())
     }
 
-    /// Two thirds of it are left when the primary dies: a promotion takes seconds on a busy machine.
-    fn max_lease(&self) -> Duration {
-        MAX_LEASE * 3
+    fn redis(&self) -> Option<String> {
+        None
     }
 
     fn has_the_record(&self) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value, aio::MultiplexedConnection};
 use ringfence_client::{
     BootClock, Client, Clock, Guard, Nonce, ReleaseAnswer,
-    limits::{CLAIM_MAX, RECHECK_MAX, TICKET_KEEP},
+    limits::{CLAIM_MAX, TICKET_KEEP},
 };
 use ringfence_test_support::{Flow, Proxy, Servers, Whose, eventually};
 use tokio::{
@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use super::{
-    SECOND,
-    queue::{KEY, SLACK, Waiter, queue, recorded},
+    DEADLINE, SECOND,
+    queue::{KEY, Waiter, queue, recorded},
     scene::Proxied,
 };
 
@@ -74,10 +74,14 @@ async fn a_turn_is_believed_for_its_claim_from_when_it_was_asked_for() {
     stage.proxy().requests(&stage.its("work"), Flow::Hold);
     stage.proxy().requests(&stage.its("renew"), Flow::Hold);
     let asked = BootClock.now();
-    // It has asked once more by then, and not been heard.
-    sleep(RECHECK_MAX).await;
+    let read = async || stage.proxy().counts(&stage.its("work")).requests_read;
+    let before = read().await;
+    eventually("it asks once more, and is not heard", async || {
+        read().await > before
+    })
+    .await;
     guard.release().await;
-    let turn = stage.waiter.turn_within(CLAIM_MAX).await;
+    let turn = stage.waiter.turn().await;
     assert!(turn.deadline() < asked + CLAIM_MAX, "{turn:?}");
     let (nonce, left) = recorded(&stage.scene.client).await.unwrap();
     assert_eq!(nonce, stage.nonce);
@@ -87,18 +91,18 @@ async fn a_turn_is_believed_for_its_claim_from_when_it_was_asked_for() {
 /// Its grant has ended at the shard, and somebody else has it.
 #[tokio::test]
 async fn a_turn_that_comes_after_its_claim_is_no_grant() {
-    let (mut stage, guard) = Stage::set(SECOND).await;
+    let (mut stage, guard) = Stage::set(LEASE).await;
     let third = stage.scene.rival().await;
-    let (mut behind, _) = Waiter::queued(&third, SECOND).await;
+    let (mut behind, _) = Waiter::queued(&third, LEASE).await;
     stage.proxy().requests(&stage.its("work"), Flow::Hold);
     stage.proxy().replies(&stage.its("notify"), Flow::Hold);
     guard.release().await;
-    let held = behind.turn_within(SECOND + RECHECK_MAX + SLACK).await;
+    let held = behind.turn().await;
     stage.proxy().heal();
     assert!(stage.waiter.waits_for(SECOND / 2).await);
     assert!(held.is_held());
     assert_eq!(held.release().await, ReleaseAnswer::Held);
-    drop(stage.waiter.turn_within(10 * SECOND).await);
+    drop(stage.waiter.turn().await);
 }
 
 #[tokio::test]
@@ -107,7 +111,7 @@ async fn a_turn_that_was_missed_is_found_by_asking_and_is_a_full_lease_then() {
     stage.proxy().replies(&stage.its("notify"), Flow::Hold);
     let token = guard.token();
     guard.release().await;
-    let turn = stage.waiter.turn_within(RECHECK_MAX + SLACK).await;
+    let turn = stage.waiter.turn().await;
     assert!(turn.token() > token);
     assert!(turn.remaining() > LEASE - CLAIM_MAX);
     let (nonce, left) = recorded(&stage.next).await.unwrap();
@@ -142,7 +146,10 @@ impl Overheard {
 
     async fn next(&mut self) -> String {
         loop {
-            let push = timeout(SLACK, self.messages.recv()).await.unwrap().unwrap();
+            let push = timeout(DEADLINE, self.messages.recv())
+                .await
+                .unwrap()
+                .unwrap();
             if let (PushKind::Message, [_, Value::BulkString(text)]) = (&push.kind, &push.data[..])
             {
                 return String::from_utf8(text.clone()).unwrap();
@@ -163,7 +170,7 @@ async fn a_turn_is_for_the_acquisition_it_names_and_no_other_of_its_process() {
     } = stage;
     let mut overheard = Overheard::listen(&scene, nonce).await;
     guard.release().await;
-    drop(waiter.turn_within(SLACK).await);
+    drop(waiter.turn().await);
     let turn = overheard.next().await;
     assert!(turn.starts_with(&format!("turn|{nonce}|")), "{turn}");
 
@@ -182,7 +189,7 @@ async fn a_turn_is_for_the_acquisition_it_names_and_no_other_of_its_process() {
         .servers
         .ask::<u64>(0, &["PUBLISH", &overheard.channel, &its_own])
         .await;
-    drop(again.turn_within(SLACK).await);
+    drop(again.turn().await);
 }
 
 #[tokio::test]
@@ -193,7 +200,7 @@ async fn a_refusal_that_comes_after_the_turn_ends_no_guard() {
     stage.proxy().replies(&stage.its("work"), Flow::Hold);
     eventually("it has asked again", async || stage.sent().await != before).await;
     guard.release().await;
-    let turn = stage.waiter.turn_within(SLACK).await;
+    let turn = stage.waiter.turn().await;
     stage.proxy().heal();
     eventually("the refusal came", async || {
         stage.proxy().counts(&stage.its("work")).replies > replies
@@ -220,7 +227,7 @@ async fn a_grant_that_comes_after_its_turn_extends_it() {
     .await;
     let found = BootClock.now();
     stage.proxy().replies(&stage.its("notify"), Flow::Pass);
-    let turn = stage.waiter.turn_within(SLACK).await;
+    let turn = stage.waiter.turn().await;
     assert!(turn.remaining() < CLAIM_MAX, "not renewed, nor answered");
     stage.proxy().replies(&stage.its("work"), Flow::Pass);
     eventually("extended", async || turn.remaining() > CLAIM_MAX).await;
@@ -235,32 +242,32 @@ async fn in_grace_nobody_has_its_turn_and_everybody_keeps_its_place() {
     stage.scene.begin_grace().await;
     guard.release().await;
     // Longer than the place of a silent waiter is kept.
-    assert!(stage.waiter.waits_for(TICKET_KEEP + SLACK).await);
+    assert!(stage.waiter.waits_for(TICKET_KEEP + SECOND).await);
     assert_eq!(recorded(&third).await, None);
     assert_eq!(queue(&third).await, [stage.nonce, its]);
     stage.scene.end_grace().await;
-    drop(stage.waiter.turn_within(RECHECK_MAX + SLACK).await);
-    drop(behind.turn_within(SLACK).await);
+    drop(stage.waiter.turn().await);
+    drop(behind.turn().await);
 }
 
 /// As one that is stopped, or swapped out: it comes back past its deadline, before it has looked at the time.
 #[tokio::test]
 async fn a_process_that_was_paused_past_its_deadline_hands_nothing_on() {
-    const LEASE: Duration = Duration::from_millis(500);
+    const LEASE: Duration = Duration::from_secs(3);
     let scene = Proxied::new(LEASE).await;
     let client = &scene.client;
     let first = client.lock(KEY).acquire().await.unwrap();
     let mut second = Waiter::start(client, LEASE);
     let mut third = Waiter::start(client, LEASE);
-    assert!(second.waits_for(LEASE / 10).await);
+    assert!(second.waits_for(SECOND / 20).await);
     first.release().await;
     // This record has tokens for those behind it.
-    let guard = second.turn_within(SLACK).await;
+    let guard = second.turn().await;
     let (nonce, _) = recorded(client).await.unwrap();
     #[expect(clippy::disallowed_methods, reason = "the whole process is paused")]
-    std::thread::sleep(2 * LEASE);
+    std::thread::sleep(guard.remaining() + SECOND / 2);
     drop(guard);
-    let next = third.turn_within(10 * SECOND).await;
+    let next = third.turn().await;
     assert!(next.is_held());
     assert_ne!(recorded(client).await.unwrap().0, nonce);
 }
@@ -268,14 +275,15 @@ async fn a_process_that_was_paused_past_its_deadline_hands_nothing_on() {
 #[tokio::test]
 async fn a_lock_that_lingers_goes_to_another_process_at_once() {
     let servers = Servers::spawn(1).await;
-    let lingers = servers.builder().linger("default", LEASE);
+    // It would linger for longer than anything is waited for.
+    let lingers = servers.builder().linger("default", 2 * DEADLINE);
     let (keeps, other) = (lingers.build().await.unwrap(), servers.client().await);
     let guard = keeps.lock(KEY).acquire().await.unwrap();
     let token = guard.token();
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
     assert!(recorded(&other).await.is_some());
     let mut waiter = Waiter::start(&other, LEASE);
-    let guard = waiter.turn_within(RECHECK_MAX / 2).await;
+    let guard = waiter.turn().await;
     assert!(guard.token() > token);
     assert!(queue(&other).await.is_empty());
 }
