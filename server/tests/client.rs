@@ -11,15 +11,15 @@ use std::{
 
 use parking_lot::Mutex;
 use ringfence_client::{
-    AcquireError, Builder, Client, Coordinators, Danger, MultiLockError, Preference, ReleaseAnswer,
-    Removal, Waiting,
+    AcquireError, Builder, Client, Coordinators, Danger, Guard, MultiLockError, Preference,
+    ReleaseAnswer, Removal, Waiting,
 };
 use ringfence_server::{Config, Roles};
 use ringfence_test_support::eventually;
 use tokio::{
     net::TcpListener,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -27,8 +27,9 @@ use super::{
     scene::{Coordinator, Scene},
 };
 
-const LEASE: Duration = Duration::from_millis(1200);
-const SOON: Duration = Duration::from_secs(20);
+/// Of a lock whose renewals, or whose end, are waited for.
+const LEASE: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Two processes.
 pub(crate) struct Two {
@@ -130,7 +131,7 @@ async fn processes_exclude_each_other_and_tokens_rise(Two { one, two, .. }: Two)
             });
         }
     }
-    timeout(3 * SOON, tasks.join_all()).await.unwrap();
+    timeout(DEADLINE, tasks.join_all()).await.unwrap();
     assert_eq!(state.0.load(SeqCst), 96);
     assert_eq!((one.close().await, two.close().await), (0, 0));
 }
@@ -163,7 +164,7 @@ async fn waiters_are_served_in_order_and_told_why_they_wait(
     }
     assert_eq!(told_of(&told, 0).unwrap().1, Some(0));
     drop(held);
-    let mut served = timeout(SOON, order.join_all()).await.unwrap();
+    let mut served = timeout(DEADLINE, order.join_all()).await.unwrap();
     served.sort_unstable();
     let order: Vec<_> = served.into_iter().map(|(_, at)| at).collect();
     // The first process has one request for both of its waiters.
@@ -197,22 +198,20 @@ async fn a_wait_ends_with_its_reason(
     assert!(matches!(*because, AcquireError::Held { holder, .. } if holder.as_str() == "one"));
     eventually("nobody waits", || async { scene.waiters("key").await == 0 }).await;
     drop(held);
-    let next = timeout(SOON, two.lock("key").acquire()).await.unwrap();
+    let next = timeout(DEADLINE, two.lock("key").acquire()).await.unwrap();
     drop(next.unwrap());
 }
 
 async fn a_lock_is_renewed_beyond_its_lease(Two { one, two, .. }: Two) {
     let long = one.lock("long").acquire().await.unwrap();
     let short = one.lock("short").lease(LEASE).acquire().await.unwrap();
-    for _ in 0..12 {
-        sleep(LEASE / 4).await;
-        assert!(
-            short.is_held() && short.remaining() > LEASE / 4,
-            "{:?}",
-            short.remaining()
-        );
+    let end = short.deadline();
+    eventually("renewed beyond its lease", async || {
+        assert!(short.is_held());
         assert!(two.lock("short").try_acquire().await.is_err());
-    }
+        short.deadline() > end + LEASE
+    })
+    .await;
     assert_eq!(long.release().await, ReleaseAnswer::Held);
     assert_eq!(short.release().await, ReleaseAnswer::Held);
 }
@@ -250,7 +249,7 @@ async fn a_dropped_guard_releases(
 ) {
     drop(one.lock("key").acquire().await.unwrap());
     drop(
-        timeout(SOON, two.lock("key").acquire())
+        timeout(DEADLINE, two.lock("key").acquire())
             .await
             .unwrap()
             .unwrap(),
@@ -266,19 +265,19 @@ async fn a_lock_taken_by_force_is_lost(Two { one, two, .. }: Two) {
         panic!("one has it: {taken:?}")
     };
     assert_eq!((taken.token, taken.label.as_str()), (guard.token(), "one"));
-    timeout(LEASE, guard.lost()).await.unwrap();
+    timeout(DEADLINE, guard.lost()).await.unwrap();
     assert_eq!(guard.release().await, ReleaseAnswer::Lost);
     let next = two.lock("key").try_acquire().await.unwrap();
     assert!(next.token() > taken.token);
 }
 
 async fn a_fixed_hold_ends(Two { one, two, .. }: Two) {
-    let lock = one.lock("key").lease(LEASE).hold_for(2 * LEASE);
-    let guard = lock.acquire().await.unwrap();
-    assert!(timeout(LEASE * 3 / 2, guard.lost()).await.is_err());
+    let lock = one.lock("key").lease(LEASE).hold_for(LEASE * 3 / 2);
+    let (began, guard) = (Instant::now(), lock.acquire().await.unwrap());
     let next = in_background(async move { two.lock("key").acquire().await.unwrap() });
-    timeout(LEASE, guard.lost()).await.unwrap();
-    timeout(SOON, next.join_all()).await.unwrap();
+    timeout(DEADLINE, guard.lost()).await.unwrap();
+    assert!(began.elapsed() > LEASE, "it was renewed");
+    timeout(DEADLINE, next.join_all()).await.unwrap();
 }
 
 async fn readers_share_and_a_writer_becomes_one(Two { one, two, .. }: Two) {
@@ -286,12 +285,13 @@ async fn readers_share_and_a_writer_becomes_one(Two { one, two, .. }: Two) {
     let writer = ours.write().lease(LEASE).acquire().await.unwrap();
     assert!(theirs.read().try_acquire().await.is_err());
     assert!(writer.downgrade() && !writer.downgrade());
-    let reader = timeout(SOON, theirs.read().acquire())
+    let reader = timeout(DEADLINE, theirs.read().acquire())
         .await
         .unwrap()
         .unwrap();
     assert!(reader.token() > writer.token());
-    sleep(2 * LEASE).await;
+    let end = writer.deadline();
+    eventually("renewed", async || writer.deadline() > end).await;
     assert!(writer.is_held() && reader.is_held());
     assert!(theirs.write().try_acquire().await.is_err());
     let seen = theirs.read().inspect().await.unwrap();
@@ -299,7 +299,7 @@ async fn readers_share_and_a_writer_becomes_one(Two { one, two, .. }: Two) {
     assert_eq!(writer.release().await, ReleaseAnswer::Held);
     let last = reader.token();
     assert_eq!(reader.release().await, ReleaseAnswer::Held);
-    let next = timeout(SOON, theirs.write().acquire()).await.unwrap();
+    let next = timeout(DEADLINE, theirs.write().acquire()).await.unwrap();
     assert!(next.unwrap().token() > last);
 }
 
@@ -314,12 +314,12 @@ async fn preferred_readers_go_before_a_writer_that_waits(Two { one, two, .. }: T
     .await;
     for table in [ours, theirs] {
         let read = table.prefer(Preference::Readers).read();
-        let reader = timeout(SOON, read.acquire()).await.unwrap().unwrap();
+        let reader = timeout(DEADLINE, read.acquire()).await.unwrap().unwrap();
         assert!(first.is_held());
         reader.release().await;
     }
     first.release().await;
-    timeout(SOON, writer.join_all()).await.unwrap();
+    timeout(DEADLINE, writer.join_all()).await.unwrap();
 }
 
 async fn permits_are_shared_by_processes(Two { one, two, .. }: Two) {
@@ -330,7 +330,7 @@ async fn permits_are_shared_by_processes(Two { one, two, .. }: Two) {
     let waits = permits(&two, 3);
     let waits = in_background(async move { waits.acquire().await.unwrap() });
     drop((held, last));
-    timeout(SOON, waits.join_all()).await.unwrap();
+    timeout(DEADLINE, waits.join_all()).await.unwrap();
 }
 
 async fn several_keys_are_held_together_or_not_at_all(
@@ -347,7 +347,7 @@ async fn several_keys_are_held_together_or_not_at_all(
     eventually("c is free", || scene.is_free("c")).await;
     let waits = in_background(async move { two.multi_lock(["c", "b", "a"]).acquire().await });
     both.release().await;
-    let all = timeout(SOON, waits.join_all()).await.unwrap().remove(0);
+    let all = timeout(DEADLINE, waits.join_all()).await.unwrap().remove(0);
     assert_eq!(all.unwrap().tokens().len(), 3);
     let readers = one.multi_lock(["d", "e"]).read().acquire().await.unwrap();
     let beside = one.rw_lock("e").read().try_acquire().await.unwrap();
@@ -366,7 +366,7 @@ async fn candidates_lead_one_after_the_other(Two { one, two, .. }: Two) {
     let stands = theirs.clone();
     let next = in_background(async move { stands.campaign().await.unwrap() });
     assert_eq!(first.resign().await, ReleaseAnswer::Held);
-    let next = timeout(SOON, next.join_all()).await.unwrap().remove(0);
+    let next = timeout(DEADLINE, next.join_all()).await.unwrap().remove(0);
     assert!(next.token() > leader.token);
     let seen = ours.leader().await.unwrap().expect("there is one");
     assert_eq!((seen.label.as_str(), seen.token), ("theirs", next.token()));
@@ -409,10 +409,15 @@ async fn a_coordinator_that_stops_hands_its_locks_to_the_next_one() {
     }
     scene.stop();
     scene.ended().await;
-    sleep(3 * LEASE).await;
-    assert!(guards.iter().all(ringfence_client::Guard::is_held));
+    let ends: Vec<_> = guards.iter().map(Guard::deadline).collect();
+    eventually("renewed beyond their leases", async || {
+        assert!(guards.iter().all(Guard::is_held));
+        let mut both = std::iter::zip(&guards, &ends);
+        both.all(|(guard, end)| guard.deadline() > *end + LEASE)
+    })
+    .await;
     drop(held);
-    timeout(SOON, waits.join_all()).await.unwrap();
+    timeout(DEADLINE, waits.join_all()).await.unwrap();
     for guard in guards {
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }
@@ -427,10 +432,10 @@ async fn a_coordinator_that_takes_connections_and_gives_no_answers_is_left_for_t
     let urls = Coordinators::new([&silent, &scene.url]);
     let client = Client::builder().coordinators(urls).build().await.unwrap();
     let lock = client.lock("key").lease(LEASE);
-    let guard = timeout(SOON, lock.acquire()).await.unwrap().unwrap();
+    let guard = timeout(DEADLINE, lock.acquire()).await.unwrap().unwrap();
     // A caller that waits for less than a call may take. The wait is for its answer.
     let inspected = async || {
-        timeout(LEASE / 4, lock.inspect())
+        timeout(Duration::from_millis(300), lock.inspect())
             .await
             .is_ok_and(|found| found.is_ok())
     };
@@ -447,7 +452,8 @@ async fn a_lock_is_kept_where_views_of_the_topology_are_shorter_than_its_lease()
     let client = client.build().await.unwrap();
     let lock = client.lock("key").lease(10 * VIEW);
     let guard = lock.acquire().await.unwrap();
-    sleep(3 * VIEW).await;
+    // Confirmed beyond the view that it was granted by.
+    sleep(2 * VIEW).await;
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
@@ -466,10 +472,10 @@ async fn without_coordinators_a_lock_is_in_danger_and_then_lost_at_its_deadline(
     let guard = client.lock("key").lease(LEASE).acquire().await.unwrap();
     scene.stop();
     scene.ended().await;
-    let danger = timeout(LEASE, guard.danger()).await.unwrap();
+    let danger = timeout(DEADLINE, guard.danger()).await.unwrap();
     assert_eq!(danger, Danger::RenewalFailed);
-    timeout(LEASE, guard.lost()).await.unwrap();
-    let next = timeout(SOON, scene.other.lock("key").acquire())
+    timeout(DEADLINE, guard.lost()).await.unwrap();
+    let next = timeout(DEADLINE, scene.other.lock("key").acquire())
         .await
         .unwrap();
     assert!(next.unwrap().token() > guard.token());
@@ -483,7 +489,7 @@ async fn a_client_is_built_only_if_a_coordinator_takes_it() {
     let gone = "http://127.0.0.1:1".to_owned();
     let build = async |coordinators: Coordinators| {
         let client = Client::builder().coordinators(coordinators);
-        client.connect_within(SOON).build().await.map(drop)
+        client.connect_within(DEADLINE).build().await.map(drop)
     };
     let urls = || Coordinators::new([&gone, &scene.url]);
     build(urls().token("worker")).await.unwrap();

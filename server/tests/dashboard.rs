@@ -14,7 +14,7 @@ use tokio::{
 use super::{access::principal, scene::Scene};
 
 /// A loss is noticed within a third of it.
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(9);
 
 const TOKEN: &str = "correct-horse-battery-staple";
 

@@ -16,6 +16,7 @@ use super::{
 };
 
 const HELD: i32 = ReleaseOutcome::Held as i32;
+const LEASE_MS: u64 = 5000;
 const LOST: i32 = ReleaseOutcome::Lost as i32;
 
 fn shared(config: &mut Config) {
@@ -32,11 +33,12 @@ async fn two() -> (Scene, Coordinator) {
 async fn another_coordinator_renews_and_releases_a_lock() {
     let (scene, other) = two().await;
     let (mut one, mut two) = (scene.locks().await, other.locks().await);
-    let held = acquire(&mut one, ask("key", 1000, None)).await.unwrap();
-    for _ in 0..25 {
+    let held = acquire(&mut one, ask("key", LEASE_MS, None)).await.unwrap();
+    // Longer than a lease.
+    for _ in 0..LEASE_MS / 80 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         renew(&mut two, &held.handle).await.unwrap();
-        let refused = acquire(&mut one, ask("key", 1000, Some(0))).await;
+        let refused = acquire(&mut one, ask("key", LEASE_MS, Some(0))).await;
         let refused = Error::from_status(&refused.unwrap_err());
         assert_eq!(refused.reason, Reason::Held);
     }

@@ -94,7 +94,7 @@ async fn a_process_that_waits_gets_a_lock_that_others_hand_on() {
         eventually("the lock is handed on", handed).await;
         for _ in 0..2 {
             let lock = other.lock("key");
-            let next = timeout(Duration::from_secs(5), lock.acquire()).await;
+            let next = timeout(Duration::from_secs(120), lock.acquire()).await;
             let guard = next.unwrap().unwrap();
             assert!(!seen.inside.swap(true, SeqCst));
             let token = guard.token().get();

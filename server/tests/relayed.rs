@@ -21,7 +21,7 @@ use ringfence_test_support::eventually;
 use tokio::{
     net::TcpListener,
     task::JoinSet,
-    time::{sleep, sleep_until, timeout},
+    time::{sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{
@@ -31,8 +31,9 @@ use tonic::{
 
 use super::scene::Scene;
 
-const LEASE: Duration = Duration::from_millis(1200);
-const SOON: Duration = Duration::from_secs(20);
+/// Of a lock whose renewals, or whose end, are waited for.
+const LEASE: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How long an answer is under way; none: it is lost. By the number of its session, from 0.
 type AnswerRule = dyn Fn(usize, &Told) -> Option<Duration> + Send;
@@ -240,7 +241,7 @@ async fn a_deadline_counts_from_the_ask_and_the_ping_and_not_from_their_late_ans
     let relay = Relay::to(&scene).await;
     let client = relay.client().await;
     relay.answers(|_, _| Some(Duration::from_millis(400)));
-    let guard = acquired(&client, "key", 2 * LEASE).await;
+    let guard = acquired(&client, "key", LEASE).await;
     let granted_until = guard.deadline();
     assert!(granted_until <= relay.latest_deadline());
     eventually("a ping renews it", || async {
@@ -263,7 +264,7 @@ async fn a_pong_renews_no_lock_that_the_coordinator_has_not_resumed() {
     relay.asks(move |ask| !matches!(ask, Asked::Resume(resume) if resume.handle == handle));
     relay.cut();
     let next = scene.other.lock("forgotten");
-    let next = timeout(SOON, next.acquire()).await.unwrap().unwrap();
+    let next = timeout(DEADLINE, next.acquire()).await.unwrap().unwrap();
     assert!(!forgotten.is_held() && resumed.is_held());
     assert!(next.token() > forgotten.token());
     // The session whose pongs did not count.
@@ -278,10 +279,11 @@ async fn a_session_without_answers_is_left_before_its_locks_end() {
     let guard = acquired(&client, "key", LEASE).await;
     let silent = relay.sessions();
     relay.answers(move |session, _| (session >= silent).then_some(Duration::ZERO));
-    for _ in 0..8 {
-        sleep(LEASE / 4).await;
+    let end = guard.deadline();
+    eventually("another session renews it", async || {
         assert!(guard.is_held());
-    }
-    assert!(relay.sessions() > silent);
+        relay.sessions() > silent && guard.deadline() > end
+    })
+    .await;
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }

@@ -15,13 +15,16 @@ use super::{
     scene::{Coordinator, Scene, acquire, ask, release, renew},
 };
 
-/// Every lease, and so the recovery period of a server.
-const LEASE: Duration = Duration::from_secs(2);
+/// The longest lease, and so the recovery period of a server, unless a test ends that.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Of a lock whose renewals, or whose end, are waited for.
+const LEASE: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(120);
 const HELD: i32 = ReleaseOutcome::Held as i32;
 const LOST: i32 = ReleaseOutcome::Lost as i32;
 
 async fn two() -> (Scene, Coordinator) {
-    let scene = Scene::replicated(LEASE, shared).await;
+    let scene = Scene::replicated(LONGEST, shared).await;
     let other = scene.another(shared).await;
     (scene, other)
 }
@@ -51,7 +54,7 @@ async fn another_coordinator_renews_and_releases_a_lock() {
     let held = acquire(&mut one, ledger("key", None)).await.unwrap();
     // The first coordinator ends its part, and the lock stays.
     for _ in 0..10 {
-        sleep(LEASE / 4).await;
+        sleep(LEASE / 8).await;
         assert_eq!(records(&scene, "key").await, 3);
         renew(&mut two, &held.handle).await.unwrap();
         let refused = acquire(&mut one, ledger("key", Some(0))).await.unwrap_err();
@@ -73,18 +76,17 @@ async fn another_coordinator_renews_and_releases_a_lock() {
 /// A coordinator drops it at about that time; here, only the engine ends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_ends_its_part_releases_nothing() {
-    let scene = Scene::replicated(LEASE, shared).await;
+    let scene = Scene::replicated(LONGEST, shared).await;
     let other = scene.builder().build().await.unwrap();
     let lock = scene.other.lock("key").namespace("ledger").lease(LEASE);
     let left = lock.acquire().await.unwrap().detach();
-    let resumed = other.resume(&left.reference(), LEASE).await;
+    let resumed = other.resume(&left.reference(), DEADLINE).await;
     let resumed = resumed.unwrap().unwrap();
-    for _ in 0..6 {
-        sleep(LEASE / 4).await;
+    while left.is_held() {
+        sleep(LEASE / 8).await;
         assert_eq!(records(&scene, "key").await, 3);
         resumed.renew().await.unwrap();
     }
-    assert!(!left.is_held());
     assert_eq!(resumed.release().await, ReleaseAnswer::Held);
 }
 
@@ -94,7 +96,7 @@ async fn a_caller_that_disappears_loses_its_lock_after_its_lease() {
     let (mut one, mut two) = (scene.locks().await, other.locks().await);
     let held = acquire(&mut one, ledger("key", None)).await.unwrap();
     renew(&mut one, &held.handle).await.unwrap();
-    let next = timeout(4 * LEASE, acquire(&mut two, ledger("key", None))).await;
+    let next = timeout(DEADLINE, acquire(&mut two, ledger("key", None))).await;
     assert!(next.unwrap().unwrap().token > held.token);
 }
 
@@ -126,15 +128,12 @@ async fn sessions_keep_their_locks_with_a_server_and_a_coordinator_away() {
     for lease in [LEASE, LEASE * 9 / 10] {
         guards.push(lock(lease).acquire().await.unwrap());
     }
-    let is_held = |guards: &[Guard]| guards.iter().all(Guard::is_held);
     scene.server(0).kill();
-    sleep(2 * LEASE).await;
-    assert!(is_held(&guards));
+    renewed_beyond_their_leases(&guards).await;
     guards.push(lock(LEASE * 8 / 10).acquire().await.unwrap());
     scene.stop();
     scene.ended().await;
-    sleep(2 * LEASE).await;
-    assert!(is_held(&guards));
+    renewed_beyond_their_leases(&guards).await;
     let tokens: Vec<_> = guards.iter().map(Guard::token).collect();
     for guard in guards {
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
@@ -142,6 +141,16 @@ async fn sessions_keep_their_locks_with_a_server_and_a_coordinator_away() {
     for (lease, token) in [LEASE, LEASE * 9 / 10].into_iter().zip(tokens) {
         assert!(lock(lease).acquire().await.unwrap().token() > token);
     }
+}
+
+async fn renewed_beyond_their_leases(guards: &[Guard]) {
+    let ends: Vec<_> = guards.iter().map(Guard::deadline).collect();
+    eventually("renewed beyond their leases", async || {
+        assert!(guards.iter().all(Guard::is_held));
+        let mut both = std::iter::zip(guards, &ends);
+        both.all(|(guard, end)| guard.deadline() > *end + LEASE)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,11 +162,22 @@ async fn renewals_write_a_lock_where_servers_lost_it_and_its_handle_stays_good()
     for lost in 0..2 {
         scene.server(lost).kill();
         // Its record has ended by then: it is not put back in the recovery period.
-        for _ in 0..6 {
-            sleep(LEASE / 4).await;
+        for _ in 0..12 {
+            sleep(LEASE / 8).await;
             renew(&mut one, &held.handle).await.unwrap();
         }
         scene.server(lost).restart().await.unwrap();
+        let renews = async {
+            loop {
+                renew(&mut one, &held.handle).await.unwrap();
+                sleep(LEASE / 8).await;
+            }
+        };
+        // It recovers once it is asked.
+        tokio::select! {
+            () = scene.end_recovery(lost) => {}
+            () = renews => {}
+        }
         eventually("all have it again", || {
             let (mut one, handle, scene) = (one.clone(), &held.handle, &scene);
             async move {
@@ -191,7 +211,7 @@ async fn without_a_majority_nothing_is_said_about_a_lock() {
 
 #[tokio::test]
 async fn shares_have_no_replicas() {
-    let scene = Scene::replicated(LEASE, shared).await;
+    let scene = Scene::replicated(LONGEST, shared).await;
     let mut reader = ledger("key", Some(0));
     reader.mode = LockMode::Read.into();
     let refused = acquire(&mut scene.locks().await, reader).await.unwrap_err();

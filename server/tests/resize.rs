@@ -137,7 +137,7 @@ async fn a_change_that_is_impossible_changes_nothing() {
         url: "http://user:s3cret@127.0.0.1".into(),
         ..AddShardRequest::default()
     });
-    request.set_timeout(Duration::from_secs(20));
+    request.set_timeout(Duration::from_secs(120));
     let refused = admin.add_shard(request).await.unwrap_err();
     let error = Error::from_status(&refused);
     assert_eq!(error.input.unwrap().field, "url");

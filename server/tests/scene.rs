@@ -14,7 +14,7 @@ use ringfence_api::v1::{
 use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_server::{Config, Limits, Service};
-use ringfence_test_support::Servers;
+use ringfence_test_support::{Servers, end_recovery};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::TcpStream,
@@ -160,6 +160,11 @@ impl Scene {
     /// One of its servers.
     pub(crate) fn server(&mut self, index: usize) -> &mut RedisServer {
         &mut self.servers.servers[index]
+    }
+
+    /// Waits until one of its servers recovers, and ends that.
+    pub(crate) async fn end_recovery(&self, index: usize) {
+        end_recovery(&self.servers.servers[index].url()).await;
     }
 
     /// The host and port of one of its servers.

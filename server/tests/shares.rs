@@ -16,6 +16,7 @@ use tonic::{Status, transport::Channel};
 use super::scene::{Coordinator, Scene, acquire, ask, release, renew};
 
 const HELD: i32 = ReleaseOutcome::Held as i32;
+const LEASE_MS: u64 = 5000;
 const LOST: i32 = ReleaseOutcome::Lost as i32;
 
 fn shared(config: &mut Config) {
@@ -181,10 +182,11 @@ async fn terms_that_fit_no_lock_are_refused_and_reach_no_shard() {
 async fn another_coordinator_goes_on_with_one_share_and_with_no_other() {
     let (scene, other) = two().await;
     let (mut one, mut two) = (scene.locks().await, other.locks().await);
-    let reader = || share(LockMode::Read, "key", 1000, 0);
+    let reader = || share(LockMode::Read, "key", LEASE_MS, 0);
     let kept = acquire(&mut one, reader()).await.unwrap();
     let left = acquire(&mut one, reader()).await.unwrap();
-    for _ in 0..20 {
+    // Longer than a lease.
+    for _ in 0..LEASE_MS / 80 {
         sleep(Duration::from_millis(100)).await;
         renew(&mut two, &kept.handle).await.unwrap();
     }

@@ -24,7 +24,7 @@ use super::scene::{Scene, acquire, ask};
 const CALL: Duration = Duration::from_millis(60);
 
 /// A call that is not answered by then hangs.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 /// The most bytes of a reason, with its details.
 const REASON_BYTES_MAX: usize = 2500;
