@@ -5,7 +5,6 @@ use std::fs;
 use crate::binary::{self, Output, ringfence};
 use ringfence_test_support::Servers;
 use serde_json::Value;
-use tokio::time::Instant;
 
 fn ring(verb: &str, urls: &[String], more: &[&str]) -> Output {
     let urls = urls.join(",");
@@ -267,7 +266,6 @@ async fn a_password_is_used_and_never_shown() {
 
 #[test]
 fn unreachable_servers_are_named_without_their_passwords() {
-    let begun = Instant::now();
     let failed = ringfence(&["ring", "show", "--redis", "redis://coin:s3cret@127.0.0.1:1"]);
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.stderr.starts_with("ringfence: "), "{failed:?}");
@@ -276,7 +274,6 @@ fn unreachable_servers_are_named_without_their_passwords() {
         "{failed:?}"
     );
     assert!(!failed.stderr.contains("s3cret"), "{failed:?}");
-    assert!(begun.elapsed().as_secs() < 10);
 }
 
 #[test]

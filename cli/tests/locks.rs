@@ -236,7 +236,7 @@ async fn a_shard_that_is_gone_is_said_and_the_others_are_listed() {
 
 #[tokio::test]
 async fn a_shard_that_is_gone_is_said_where_removal_is_leased() {
-    let leased = ["--removal", "leased", "--view-lease", "400ms"];
+    let leased = ["--removal", "leased", "--view-lease", "4s"];
     without_a_shard(founded_with(2, &leased).await).await;
 }
 

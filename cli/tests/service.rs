@@ -17,7 +17,7 @@ use crate::{
 };
 
 const SECRET: &str = "handle_secret = \"0123456789abcdef0123456789abcdef\"";
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(6);
 
 /// `ringfence lock KEY` over `coordinators`, for a lease of 2 s.
 fn lock(coordinators: &[&Coordinator], key: &str, more: &[&str]) -> Output {
@@ -26,7 +26,7 @@ fn lock(coordinators: &[&Coordinator], key: &str, more: &[&str]) -> Output {
 
 fn lock_command(coordinators: &[&Coordinator], key: &str, more: &[&str]) -> std::process::Command {
     let urls: Vec<_> = coordinators.iter().map(|one| &*one.url).collect();
-    let args = ["lock", key, "--ttl", "2s", "--coordinator"];
+    let args = ["lock", key, "--ttl", "6s", "--coordinator"];
     command(&[&args[..], &[&urls.join(",")], more].concat())
 }
 
@@ -95,7 +95,7 @@ async fn a_command_goes_on_when_one_of_two_coordinators_is_killed_and_ends_when_
     let mut coordinators = [start(), start()];
     let directory = tempfile::tempdir().unwrap();
     let ready = directory.path().join("ready");
-    let script = format!("echo $$ > {}; exec sleep 60", ready.display());
+    let script = format!("echo $$ > {}; exec sleep 600", ready.display());
     let [one, two] = &coordinators;
     let mut running = lock_command(&[one, two], "key", &["--", "sh", "-c", &script])
         .stdout(Stdio::null())
@@ -108,12 +108,12 @@ async fn a_command_goes_on_when_one_of_two_coordinators_is_killed_and_ends_when_
     for (count, coordinator) in (1..).zip(&mut coordinators) {
         coordinator.kill();
         if count == 1 {
-            sleep(2 * LEASE).await;
+            sleep(LEASE * 5 / 4).await;
             assert!(running.try_wait().unwrap().is_none());
             assert!(other.lock("key").try_acquire().await.is_err());
         }
     }
-    let next = timeout(4 * LEASE, other.lock("key").acquire())
+    let next = timeout(Duration::from_secs(120), other.lock("key").acquire())
         .await
         .unwrap()
         .unwrap();

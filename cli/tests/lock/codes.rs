@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use super::{Stage, our_line};
 use crate::binary::{Output, ringfence};
 
-const LEASE: Duration = Duration::from_secs(30);
+/// It ends long after what is waited for.
+const LEASE: Duration = Duration::from_secs(1000);
 
 #[tokio::test]
 async fn the_commands_own_code_is_passed_on_and_the_lock_given_back() {
@@ -254,12 +255,10 @@ async fn a_command_that_cannot_start_releases_the_lock_at_once() {
             "./no-interpreter cannot be executed: Exec format error",
         ),
     ] {
-        let asked = Instant::now();
         let failed = stage.run("key", &[], &[program]);
         assert_eq!(failed.code, code, "{failed:?}");
         assert!(our_line(&failed).starts_with(problem), "{failed:?}");
         assert!(stage.is_free("key"), "{program}");
-        assert!(asked.elapsed() < LEASE / 2, "{program}");
     }
     assert!(!stage.path("ran").exists());
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Running, Stage, our_line};
 
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(4);
 
 /// Starts it, and waits for the token.
 async fn keep(stage: &Stage) -> (Running, u64) {
@@ -26,7 +26,7 @@ async fn the_lock_is_held_until_stdin_closes() {
     let held = client.lock("key").inspect().await.unwrap().holder.unwrap();
     assert_eq!(held.token.get(), token);
     client.close().await;
-    tokio::time::sleep(2 * LEASE).await;
+    tokio::time::sleep(LEASE * 5 / 4).await;
     assert!(!stage.is_free("key"), "it is renewed");
 
     drop(running.0.stdin.take());

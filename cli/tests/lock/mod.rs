@@ -159,7 +159,7 @@ impl Running {
     /// Waits until it ends.
     pub(crate) async fn output(self) -> Output {
         let output = self.0.wait_with_output();
-        let output = tokio::time::timeout(Duration::from_secs(60), output).await;
+        let output = tokio::time::timeout(Duration::from_secs(120), output).await;
         let output = output.expect("it ends by itself").unwrap();
         Output {
             code: output.status.code().expect("it ended by itself"),

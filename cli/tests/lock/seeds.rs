@@ -107,7 +107,7 @@ async fn a_lock_founds_no_topology_and_says_the_command_that_does() {
 
 #[tokio::test]
 async fn a_server_that_is_not_a_member_is_an_error() {
-    let mut stage = Stage::set(2, Duration::from_secs(2)).await;
+    let mut stage = Stage::set(2, Duration::from_secs(5)).await;
     let spare = Servers::spawn(1).await;
     let (urls, other) = (stage.servers.urls(), &spare.urls()[0]);
     let lock = |named: &[&str]| {

@@ -7,7 +7,7 @@ use ringfence_test_support::eventually;
 use super::{Stage, our_line};
 use crate::binary;
 
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(4);
 const NOW: [&str; 2] = ["--wait", "0s"];
 
 /// Runs `true` on these terms; its exit code.
@@ -20,16 +20,20 @@ fn tried(stage: &Stage, key: &str, terms: &[&str]) -> u8 {
 async fn readers_run_together_and_writers_alone() {
     let stage = Stage::set(1, LEASE).await;
     let (shared, exclusive) = (["--mode", "shared"], ["--mode", "exclusive"]);
-    let reader = stage.start("key", &shared, &["sh", "-c", "echo ready > read; sleep 60"]);
+    let reader = stage.start(
+        "key",
+        &shared,
+        &["sh", "-c", "echo ready > read; sleep 600"],
+    );
     stage.line_of("read").await;
     assert_eq!(tried(&stage, "key", &shared), 0);
     assert_eq!(tried(&stage, "key", &exclusive), 75);
     drop(reader);
-    let next = ["--mode", "exclusive", "--wait", "60s"];
+    let next = ["--mode", "exclusive", "--wait", "120s"];
     let writer = stage.start(
         "key",
         &next,
-        &["sh", "-c", "echo ready > written; sleep 60"],
+        &["sh", "-c", "echo ready > written; sleep 600"],
     );
     stage.line_of("written").await;
     assert_eq!(tried(&stage, "key", &shared), 75);
@@ -41,7 +45,11 @@ async fn readers_run_together_and_writers_alone() {
 async fn a_preferred_side_goes_before_the_other_one() {
     let stage = Stage::set(1, LEASE).await;
     let (shared, exclusive) = (["--mode", "shared"], ["--mode", "exclusive"]);
-    let reader = stage.start("key", &shared, &["sh", "-c", "echo ready > read; sleep 60"]);
+    let reader = stage.start(
+        "key",
+        &shared,
+        &["sh", "-c", "echo ready > read; sleep 600"],
+    );
     stage.line_of("read").await;
     let writer = stage.start("key", &exclusive, &["true"]);
     eventually("the writer waits", async || {
@@ -57,14 +65,14 @@ async fn a_preferred_side_goes_before_the_other_one() {
 async fn no_more_permits_are_held_than_there_are() {
     let stage = Stage::set(1, LEASE).await;
     let two = ["--permits", "2", "--of", "3"];
-    let held = stage.start("key", &two, &["sh", "-c", "echo ready > held; sleep 60"]);
+    let held = stage.start("key", &two, &["sh", "-c", "echo ready > held; sleep 600"]);
     stage.line_of("held").await;
     assert_eq!(tried(&stage, "key", &two), 75);
     assert_eq!(tried(&stage, "key", &["--of", "3"]), 0);
     let one = stage.start(
         "key",
         &["--of", "3"],
-        &["sh", "-c", "echo ready > one; sleep 60"],
+        &["sh", "-c", "echo ready > one; sleep 600"],
     );
     stage.line_of("one").await;
     let file = stage.file();

@@ -4,11 +4,12 @@ use std::{os::unix::process::CommandExt, time::Duration};
 
 use nix::sys::signal::{Signal, killpg};
 use ringfence_test_support::eventually;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{Running, Stage, our_line, our_lines, runs};
 
-const LEASE: Duration = Duration::from_secs(30);
+/// It ends long after what is waited for.
+const LEASE: Duration = Duration::from_secs(1000);
 
 /// A command and one of its own, which both write down the signal $1 they get.
 const TWO_OF_THEM: &str = r#"
@@ -120,15 +121,13 @@ async fn deaf(stage: &Stage) -> (Running, Vec<String>) {
     (running, pids)
 }
 
-async fn gone_within_a_second(pids: &[String], since: Instant) {
+async fn gone(pids: &[String]) {
     let gone = || async { !pids.iter().any(|pid| runs(pid)) };
     eventually("the group is gone", gone).await;
-    let elapsed = since.elapsed();
-    assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
 }
 
 #[tokio::test]
-async fn the_group_is_gone_within_a_second_of_a_sigkill() {
+async fn the_group_is_gone_after_a_sigkill_and_long_before_the_lease_ends() {
     let stage = Stage::set(1, LEASE).await;
     let (mut running, pids) = deaf(&stage).await;
     // None of these is for the guardian.
@@ -136,9 +135,8 @@ async fn the_group_is_gone_within_a_second_of_a_sigkill() {
         running.signal(signal);
     }
     sleep(Duration::from_millis(300)).await;
-    let killed = Instant::now();
     running.0.kill().await.unwrap();
-    gone_within_a_second(&pids, killed).await;
+    gone(&pids).await;
     // Nobody was there to give it back: it ends with its lease.
     assert!(!stage.is_free("key"));
 }
@@ -147,10 +145,9 @@ async fn the_group_is_gone_within_a_second_of_a_sigkill() {
 async fn the_group_is_gone_when_all_of_our_own_group_is_killed() {
     let stage = Stage::set(1, LEASE).await;
     let (mut running, pids) = deaf(&stage).await;
-    let killed = Instant::now();
     killpg(running.pid(), Signal::SIGKILL).unwrap();
     running.0.wait().await.unwrap();
-    gone_within_a_second(&pids, killed).await;
+    gone(&pids).await;
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ async fn ctrl_z_stops_the_job_and_fg_lets_it_go_on() {
 /// A command that is stopped is not renewed, so it must not go on later.
 #[tokio::test]
 async fn a_job_that_is_stopped_for_too_long_is_ended() {
-    let stage = Stage::set(1, Duration::from_secs(2)).await;
+    let stage = Stage::set(1, Duration::from_secs(4)).await;
     let script = "
         set -m
         lock -- sh -c 'cut -d\" \" -f4 /proc/$$/stat > up; read line; touch went-on'

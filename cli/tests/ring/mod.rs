@@ -17,8 +17,8 @@ async fn founded(members: usize, spare: usize) -> Servers {
     founded_with(members, spare, &[]).await
 }
 
-/// Removal is leased, for as short a time as needs few waits.
-const LEASED: [&str; 4] = ["--removal", "leased", "--view-lease", "400ms"];
+/// Removal is leased. The heirs of a shard wait for the end of a view.
+const LEASED: [&str; 4] = ["--removal", "leased", "--view-lease", "4s"];
 
 async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(members + spare).await;
@@ -27,9 +27,6 @@ async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let mut args = vec!["ring", "init", "--servers-are-new"];
     args.extend(["--topology", &urls[0], "--redis", &named]);
     args.extend(more);
-    if !more.contains(&"--max-lease") {
-        args.extend(["--max-lease", "2s"]);
-    }
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers

@@ -154,7 +154,7 @@ async fn a_namespace_is_declared_on_a_ring_in_use_and_its_locks_have_replicas() 
     assert!(many.stderr.contains(reason), "{many:?}");
 
     let lock = client.lock("key").namespace("ledger");
-    let guard = lock.wait(Duration::from_secs(10)).acquire().await.unwrap();
+    let guard = lock.wait(Duration::from_secs(120)).acquire().await.unwrap();
     let mut locks = client.locks(Some("ledger")).unwrap();
     let mut found = 0;
     while let Some(page) = locks.next().await {

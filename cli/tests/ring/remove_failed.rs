@@ -4,10 +4,13 @@ use ringfence_client::{Client, Guard, Namespace};
 use ringfence_test_support::{Servers, eventually};
 use serde_json::{Value, json};
 
-use super::{LEASED, each, founded, founded_with, ring, told};
+use super::{LEASED, each, founded_with, ring, told};
 
 /// The shard that goes, and its server.
 const C: (&str, usize) = ("c", 2);
+
+/// The heirs of the shard wait for the end of a lease.
+const SHORT: [&str; 2] = ["--max-lease", "6s"];
 
 async fn client(servers: &Servers) -> Client {
     let client = Client::builder().redis([servers.urls()[0].clone()]);
@@ -50,7 +53,7 @@ const STEP_TWO: [&str; 5] = ["remove", "--gone", C.0, "--attest-dead", C.0];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shard_that_is_killed_for_good_costs_no_lock() {
-    let mut servers = founded(3, 0).await;
+    let mut servers = founded_with(3, 0, &SHORT).await;
     let (holds, other) = (client(&servers).await, client(&servers).await);
     let guards = held_there(&holds).await;
     assert!(guards.len() > 5);
@@ -72,7 +75,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
     assert_eq!(each(&shown["heirs"], "id"), ["a", "b"]);
     assert_eq!(
         (&shown["views_ms"], &shown["grace_ms"]),
-        (&json!(0), &json!(2_020))
+        (&json!(0), &json!(6_060))
     );
     let for_people = ring(&servers, &STEP_ONE);
     assert!(
@@ -116,7 +119,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
 /// With leased removal, its heirs wait for engines that may still believe in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
-    let mut servers = founded_with(3, 0, &LEASED).await;
+    let mut servers = founded_with(3, 0, &[SHORT.as_slice(), &LEASED].concat()).await;
     let (holds, other) = (client(&servers).await, client(&servers).await);
     let guards = held_there(&holds).await;
     assert!(guards.len() > 5);
@@ -125,7 +128,7 @@ async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
     assert_eq!(shown["removal"], json!("leased"));
     assert_eq!(
         (&shown["views_ms"], &shown["grace_ms"]),
-        (&json!(404), &json!(2_020))
+        (&json!(4_040), &json!(6_060))
     );
     let done = ring(&servers, &STEP_TWO);
     assert_eq!(done.code, 0, "{done:?}");
@@ -137,7 +140,7 @@ async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
 /// What was attested was wrong: nobody reached it until now, and it was not restarted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_declared_dead_that_returns_is_told() {
-    let servers = founded(3, 0).await;
+    let servers = founded_with(3, 0, &SHORT).await;
     let server = &servers.servers[C.1];
     let holds = client(&servers).await;
     assert!(!held_there(&holds).await.is_empty(), "it is armed");
