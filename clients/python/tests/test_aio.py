@@ -183,6 +183,19 @@ def test_a_closed_client_loses_its_locks(shared: Coordinator, key: str) -> None:
     asyncio.run(work())
 
 
+def test_closing_a_client_ends_its_waits(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        async with Client(shared.address) as other, other.lock(key):
+            client = Client(shared.address)
+            waiter = asyncio.create_task(client.lock(key).acquire())
+            await asyncio.wait({waiter}, timeout=0.5)
+            await asyncio.wait_for(client.close(), 20)
+            with pytest.raises(ringfence.RingfenceError, match="closed"):
+                await asyncio.wait_for(waiter, 20)
+
+    asyncio.run(work())
+
+
 def test_a_latch_opens_by_distinct_requests(shared: Coordinator, key: str) -> None:
     async def work() -> None:
         async with Client(shared.address) as client:

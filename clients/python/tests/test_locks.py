@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import multiprocessing
+import os
 import pathlib
 import signal
 import threading
@@ -14,7 +15,7 @@ import grpc
 import pytest
 
 import ringfence
-from ringfence import Client, LockLost, NotAcquired, Outcome, Reservation
+from ringfence import Client, LockLost, NotAcquired, Outcome, Reservation, _rules
 from ringfence._clock import now
 
 from conftest import LONG, SECRET, VIEW, Coordinator, Redis, eventually, slow_answers
@@ -148,6 +149,37 @@ def test_without_a_coordinator_an_acquisition_fails(serve: type[Coordinator], ke
         for wait in (0.0, 0.3, None):
             with pytest.raises(ringfence.Unavailable):
                 client.lock(key, wait=wait).acquire()
+
+
+def test_an_outage_counts_from_its_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(_rules, "now", lambda: clock[0])
+    timeout = 1.0
+    rule = _rules.acquire(_rules.Terms(b"key", "", "label", None, None, None), None, timeout, 1)
+    down = ringfence.Unavailable("restarting", retryable=True, elsewhere=True)
+    assert isinstance(next(rule), _rules.Call)
+    clock[0] += 9 * timeout  # It waited for so long, and was served.
+    for _ in range(20):
+        assert isinstance(rule.throw(down), _rules.Pause)
+        clock[0] += timeout / 10
+        assert isinstance(next(rule), _rules.Call)
+    clock[0] += timeout
+    with pytest.raises(ringfence.Unavailable):
+        rule.throw(down)
+
+
+def test_a_fork_is_refused_at_once(client: Client, key: str) -> None:
+    with client.lock(key):
+        child = os.fork()
+        if child == 0:
+            try:
+                client.lock(key, wait=1.0).acquire()
+            except ringfence.RingfenceError as error:
+                refused = "create a client in each process" in str(error) and not error.retryable
+                os._exit(7 if refused else 1)
+            os._exit(2)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
 
 
 def test_a_wait_has_an_end(client: Client, key: str) -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 from typing import Any, Callable, Optional, Sequence, Union
 
+from .errors import RingfenceError
 from .v1 import counter_pb2, latch_pb2, lock_pb2
 
 _ANSWERS: dict[tuple[str, str], Any] = {
@@ -68,12 +69,20 @@ class Coordinators:
             for channel in self.channels
         ]
         self._current = 0
+        self._process = os.getpid()
 
     def __len__(self) -> int:
         return len(self.channels)
 
     def pick(self, service: str, method: str) -> tuple[int, Any]:
-        """The coordinator in use, and its call."""
+        """The coordinator in use, and its call. Raises an error in a fork, which has no connections."""
+        if os.getpid() != self._process:
+            raise RingfenceError(
+                f"the client is of process {self._process}, and this is a fork of it: "
+                "create a client in each process",
+                reason="INVALID_INPUT",
+                may_have_taken_effect=False,
+            )
         index = self._current
         return index, self._calls[index][service, method]
 

@@ -188,7 +188,7 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
     Without `wait`, it gives up once no coordinator has served for twice `timeout`.
     """
     ends = None if wait is None else now() + wait
-    failures, down_since = 0, now()
+    failures, down_since = 0, 0.0
     while True:
         left = None if ends is None else max(0.0, ends - now())
         sent = now()
@@ -210,7 +210,9 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
             if not error.retryable or error.reason in ("HELD", "TIMED_OUT"):
                 raise
             if not error.elsewhere or now() - sent > 10 * timeout:
-                failures, down_since = 0, now()
+                failures = 0
+            if failures == 0:
+                down_since = now()
             failures += 1
             untried = error.elsewhere and failures < coordinators
             pause = 0.0 if untried else _pause(failures, error)

@@ -52,6 +52,8 @@ class Client:
         self._timeout = timeout
         # The loop has weak references only.
         self._tasks: set[asyncio.Task[Any]] = set()
+        #: Calls whose callers wait for a lock.
+        self._waits: set[asyncio.Task[Any]] = set()
         self._keepers: set[asyncio.Task[Any]] = set()
 
     def lock(
@@ -94,11 +96,12 @@ class Client:
         return Latch(self, name)
 
     async def close(self) -> None:
-        """Closes the connections. Held locks are lost, and free when their leases end."""
-        for keeper in self._keepers:
-            keeper.cancel()
+        """Closes the connections. Waits for a lock end with an error. Held locks are lost, and free when their leases end."""
+        ended = [*self._keepers, *self._waits]
+        for task in ended:
+            task.cancel()
         # Releases under way. Each ends within a few `timeout`.
-        await asyncio.gather(*self._tasks, *self._keepers, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *ended, return_exceptions=True)
         for channel in self._coordinators.channels:
             await channel.close()
 
@@ -142,7 +145,7 @@ class Client:
     async def _call(self, step: Call) -> Any:
         index, call = self._coordinators.pick(step.service, step.method)
         sent = call(step.request, timeout=step.timeout, metadata=self._coordinators.metadata)
-        reply = self._spawn(_reply(sent), self._tasks)
+        reply = self._spawn(_reply(sent), self._waits if step.undo else self._tasks)
         try:
             return await asyncio.shield(reply)
         except grpc.RpcError as failure:
@@ -151,6 +154,8 @@ class Client:
                 self._coordinators.move_on(index)
             raise error from None
         except BaseException:  # the task is cancelled
+            if reply.cancelled():
+                raise RingfenceError("the client was closed meanwhile") from None
             self._spawn(self._give_up(step, reply), self._tasks)
             raise
 
