@@ -84,7 +84,11 @@ impl Servers {
 
 /// A connection to `server` without a client name.
 pub async fn connection(server: &RedisServer) -> MultiplexedConnection {
-    let client = redis::Client::open(server.url()).unwrap();
+    connected(&server.url()).await
+}
+
+async fn connected(url: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(url).unwrap();
     // A server that writes every byte to a busy disk before it answers is slow.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
@@ -103,8 +107,7 @@ pub async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
 
 /// Ends the recovery period of the server at `url`, once it has one.
 pub async fn end_recovery(url: &str) {
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connected(url).await;
     let mut states = Vec::<String>::new();
     while states.is_empty() {
         let mut find = redis::cmd("KEYS");
