@@ -1,4 +1,5 @@
-/* Loaded into a server (LD_PRELOAD): its wall clock shows so many microseconds more as the mapped file says. */
+/* Loaded into a server (LD_PRELOAD): its wall clock shows so many microseconds more than the machine's as the mapped file
+   says, or just these, if the clock stands. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,26 +9,25 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile long long *ahead;
+static volatile struct { long long micros, stands; } *clock_file;
 
 __attribute__((constructor)) static void map_file(void) {
     const char *path = getenv("RINGFENCE_CLOCK");
     int file = path ? open(path, O_RDONLY) : -1;
     if (file < 0) return;
-    void *page = mmap(0, sizeof *ahead, PROT_READ, MAP_SHARED, file, 0);
-    if (page != MAP_FAILED) ahead = page;
+    void *page = mmap(0, sizeof *clock_file, PROT_READ, MAP_SHARED, file, 0);
+    if (page != MAP_FAILED) clock_file = page;
     close(file);
 }
 
 /* Asked of the kernel, not of libc: this is called before libc is ready. */
 int clock_gettime(clockid_t id, struct timespec *time) {
     long failed = syscall(SYS_clock_gettime, id, time);
-    if (failed || !ahead || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return failed;
-    long long micros = *ahead + time->tv_nsec / 1000;
-    long long seconds = micros / 1000000;
-    if (micros % 1000000 < 0) seconds--;
-    time->tv_nsec = (micros - seconds * 1000000) * 1000;
-    time->tv_sec += seconds;
+    if (failed || !clock_file || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return failed;
+    long long micros = clock_file->micros;
+    if (!clock_file->stands) micros += time->tv_sec * 1000000LL + time->tv_nsec / 1000;
+    time->tv_sec = micros / 1000000;
+    time->tv_nsec = micros % 1000000 * 1000;
     return 0;
 }
 

@@ -2,67 +2,77 @@
 
 use std::{
     fs::{self, File},
-    os::unix::fs::FileExt,
+    os::{fd::AsRawFd, unix::fs::FileExt},
     path::PathBuf,
-    process::Command,
+    process::{self, Command},
     sync::LazyLock,
+    time::UNIX_EPOCH,
 };
 
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use tempfile::TempDir;
 
-const SHIM: &str = include_str!("wall_clock.c");
+/// Compiled once per process. The file has no name any more, so nothing of it is left behind.
+static SHIM: LazyLock<File> = LazyLock::new(|| {
+    let dir = TempDir::with_prefix("ringfence-clock-").unwrap();
+    let [source, library] = ["shim.c", "shim.so"].map(|name| dir.path().join(name));
+    fs::write(&source, include_str!("wall_clock.c")).unwrap();
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-o"]);
+    let compiled = compile.arg(&library).arg(&source).status();
+    let compiled = compiled.expect("missing: cc, a C compiler (Debian: apt-get install gcc)");
+    assert!(compiled.success(), "cc: {compiled}");
+    File::open(library).unwrap()
+});
 
-/// Compiled once per process.
-static COMPILED: LazyLock<Vec<u8>> = LazyLock::new(compiled);
-
-/// The difference between one server's wall clock and the machine's: 0 at first.
+/// One server's wall clock: as the machine's at first.
 #[derive(Debug)]
 pub struct WallClock {
     dir: TempDir,
-    ahead: File,
+    file: File,
+    /// Microseconds; 0: it runs.
+    stopped_at: i64,
 }
 
 impl Default for WallClock {
     fn default() -> Self {
-        let dir = TempDir::with_prefix("ringfence-clock-").unwrap();
-        let ahead = File::create(dir.path().join("ahead")).unwrap();
-        let clock = Self { dir, ahead };
-        clock.set_millis(0);
-        fs::write(clock.path("shim.so"), &*COMPILED).unwrap();
-        clock
+        Self::new(0)
     }
-}
-
-fn compiled() -> Vec<u8> {
-    let dir = TempDir::with_prefix("ringfence-clock-").unwrap();
-    let [source, shim] = ["shim.c", "shim.so"].map(|name| dir.path().join(name));
-    fs::write(&source, SHIM).unwrap();
-    let mut compile = Command::new("cc");
-    compile.args(["-shared", "-fPIC", "-O1", "-o"]);
-    let compiled = compile.arg(&shim).arg(source).status();
-    let compiled = compiled.expect("missing: cc, a C compiler (Debian: apt-get install gcc)");
-    assert!(compiled.success(), "cc: {compiled}");
-    fs::read(shim).unwrap()
 }
 
 impl WallClock {
+    /// A clock that stands still but when a test moves it.
+    pub fn stopped() -> Self {
+        Self::new(UNIX_EPOCH.elapsed().unwrap().as_micros() as i64)
+    }
+
+    fn new(stopped_at: i64) -> Self {
+        let dir = TempDir::with_prefix("ringfence-clock-").unwrap();
+        let file = File::create(dir.path().join("clock")).unwrap();
+        let stands = i64::from(stopped_at > 0).to_ne_bytes();
+        file.write_all_at(&stands, 8).unwrap();
+        let clock = Self {
+            dir,
+            file,
+            stopped_at,
+        };
+        clock.set_millis(0);
+        clock
+    }
+
     /// Makes the server use this clock.
     #[must_use]
     pub fn set_up(&self, builder: RedisServerBuilder) -> RedisServerBuilder {
-        let [shim, ahead] = ["shim.so", "ahead"].map(|name| self.path(name));
+        let shim = format!("/proc/{}/fd/{}", process::id(), SHIM.as_raw_fd());
+        let clock: PathBuf = self.dir.path().join("clock");
         builder
             .env("LD_PRELOAD", shim)
-            .env("RINGFENCE_CLOCK", ahead)
+            .env("RINGFENCE_CLOCK", clock)
     }
 
-    /// Sets the clock `millis` ahead of the machine's clock.
+    /// Sets the clock `millis` ahead of the machine's clock, or of the time at which it was stopped.
     pub fn set_millis(&self, millis: i64) {
-        let micros = (millis * 1000).to_ne_bytes();
-        self.ahead.write_all_at(&micros, 0).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        let micros = (self.stopped_at + millis * 1000).to_ne_bytes();
+        self.file.write_all_at(&micros, 0).unwrap();
     }
 }
