@@ -1,7 +1,7 @@
 //! Every backend keeps the contract of a shard.
 
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::Secured;
+use ringfence_test_support::{Secured, WallClock};
 
 mod memory {
     ringfence_conformance::shard_conformance!(crate::memory_fixture::Memory::new());
@@ -12,37 +12,58 @@ mod docs {
 }
 
 mod postgres {
-    ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::slow());
+    ringfence_conformance::lock_conformance!(
+        crate::postgres_fixture::Postgres::stopped(),
+        rules: #[ignore = "long: the rules run on the store in memory"]
+    );
 }
 
 mod postgres_through_a_pooler {
-    ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::slow_and_pooled());
+    ringfence_conformance::lock_conformance!(
+        crate::postgres_fixture::Postgres::stopped_and_pooled(),
+        rules: #[ignore = "long: the rules run on the store in memory"]
+    );
 }
 
 mod mariadb {
-    ringfence_conformance::lock_conformance!(crate::mariadb_fixture::Maria::slow());
+    ringfence_conformance::lock_conformance!(
+        crate::mariadb_fixture::Maria::stopped(),
+        rules: #[ignore = "long: the rules run on the store in memory"]
+    );
 }
 
 mod etcd {
-    ringfence_conformance::lock_conformance!(crate::etcd_fixture::OnEtcd::slow());
+    ringfence_conformance::lock_conformance!(
+        crate::etcd_fixture::OnEtcd::stopped(),
+        rules: #[ignore = "long: the rules run on the store in memory"]
+    );
 }
 
 mod zookeeper {
-    ringfence_conformance::lock_conformance!(crate::zookeeper_fixture::OnZookeeper::slow());
+    ringfence_conformance::lock_conformance!(
+        crate::zookeeper_fixture::OnZookeeper::stopped(),
+        rules: #[ignore = "long: the rules run on the store in memory"]
+    );
 }
 
 mod redis {
-    ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
+    ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::stopped());
 }
 
 /// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that
 /// docs/operate.md lists.
 async fn secured() -> crate::redis_fixture::Redis {
     let secured = Secured::default();
-    let (server, port) = secured.spawn(RedisServer::builder()).await;
-    crate::redis_fixture::Redis::at(server, port, move |port| secured.url(port, true)).await
+    let clock = WallClock::stopped();
+    let builder = clock.set_up(RedisServer::builder());
+    let (server, port) = secured.spawn(builder).await;
+    crate::redis_fixture::Redis::at((server, clock), port, move |port| secured.url(port, true))
+        .await
 }
 
 mod redis_over_tls_with_few_rights {
-    ringfence_conformance::shard_conformance!(super::secured());
+    ringfence_conformance::shard_conformance!(
+        super::secured(),
+        rules: #[ignore = "long: the rules run on Redis without TLS"]
+    );
 }

@@ -1,4 +1,4 @@
-//! A shard by a way that takes long, and a clock that runs slowly.
+//! A shard by a way that takes long, and a clock that stands still.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -33,29 +33,19 @@ impl Slow {
     }
 }
 
-/// So much slower is the clock of a process than the machine's: on a busy machine, too, a request comes before a lease ends.
-pub(crate) const SLOWNESS: u32 = 2048;
-
-/// A process's clock.
+/// A process's clock that stands still.
 #[derive(Debug)]
-pub(crate) struct SlowClock {
-    start: Instant,
-    slowness: u32,
-}
+pub(crate) struct StoppedClock(Instant);
 
-impl SlowClock {
-    /// So much slower than the machine's.
-    pub(crate) fn by(slowness: u32) -> Self {
-        Self {
-            start: BootClock.now(),
-            slowness,
-        }
+impl Default for StoppedClock {
+    fn default() -> Self {
+        Self(BootClock.now())
     }
 }
 
-impl Clock for SlowClock {
+impl Clock for StoppedClock {
     fn now(&self) -> Instant {
-        self.start + BootClock.now().since(self.start) / self.slowness
+        self.0
     }
 
     fn unix(&self) -> Duration {

@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
+    clock::{BootClock, Clock},
     etcd::{EtcdOptions, etcd_shard},
     name::KeyPrefix,
     random::Random,
@@ -20,7 +21,7 @@ use ringfence_test_support::database::etcd::Etcd;
 
 use crate::{
     shared::Shared,
-    slow::{SLOWNESS, Slow, SlowClock},
+    slow::{Slow, StoppedClock},
 };
 
 /// One node, of all tests that run now. Each has a prefix of its own.
@@ -52,9 +53,9 @@ impl OnEtcd {
         fixture
     }
 
-    /// As [`new`](Self::new), with a slow clock, of which the process has seen a tick.
-    pub(crate) async fn slow() -> Self {
-        let fixture = Self::on(shared().await, SLOWNESS);
+    /// As [`new`](Self::new), with a clock that stands still, of which the process has seen a tick.
+    pub(crate) async fn stopped() -> Self {
+        let fixture = Self::on(shared().await, Arc::new(StoppedClock::default()));
         fixture.join().await;
         fixture.elapse(Duration::from_millis(1)).await;
         fixture
@@ -62,12 +63,12 @@ impl OnEtcd {
 
     /// No keys.
     pub(crate) async fn bare() -> Self {
-        Self::on(shared().await, 1)
+        Self::on(shared().await, Arc::new(BootClock))
     }
 
-    fn on(etcd: Arc<Etcd>, slowness: u32) -> Self {
+    fn on(etcd: Arc<Etcd>, clock: Arc<dyn Clock>) -> Self {
         let options = EtcdOptions {
-            clock: Arc::new(SlowClock::by(slowness)),
+            clock,
             ..options_at(&etcd.url())
         };
         Self {
@@ -166,14 +167,13 @@ impl Fixture for OnEtcd {
         TOPOLOGY.into()
     }
 
-    /// Instead of waiting, the shard's clock goes ahead.
     async fn elapse(&self, length: Duration) {
         self.put("clock", self.number("clock") + length.as_millis() as u64);
     }
 
-    /// The clock may be late by the time between two requests of a process whose clock is slow.
+    /// An end counts from the latest that the shard's clock may show, and the process rounds that up.
     fn late(&self) -> Duration {
-        Duration::from_millis(20)
+        Duration::from_millis(1)
     }
 
     async fn slow_down(&self) {

@@ -36,9 +36,6 @@ const SETTINGS: [(&str, &str); 4] = [
     ("max_connections", "500"),
 ];
 
-/// So much slower is a shard's clock than the machine's: on a busy machine, too, a request comes before a lease ends.
-const SLOWNESS: u32 = 16;
-
 /// Id of the topology that may arm it: as on Redis.
 const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
 
@@ -47,10 +44,8 @@ pub(crate) struct Maria {
     pub(crate) server: Arc<MariaDb>,
     pub(crate) options: MysqlOptions,
     shard: Arc<DocsShard>,
-    /// From here on the shard's clock is slow.
-    start_ms: u128,
-    /// How far it is ahead besides.
-    ahead_ms: AtomicI64,
+    /// What the shard's clock shows once it stands still.
+    clock_ms: AtomicI64,
     /// The shard by a way that takes long.
     slow: Slow,
 }
@@ -61,8 +56,8 @@ impl Maria {
         Self::on(Self::shared().await).await
     }
 
-    /// Empty tables, of a member of the topology, with a slow clock.
-    pub(crate) async fn slow() -> Self {
+    /// Empty tables, of a member of the topology, whose clock stands still.
+    pub(crate) async fn stopped() -> Self {
         let fixture = Self::new().await;
         fixture.move_clock(0).await;
         fixture
@@ -110,8 +105,7 @@ impl Maria {
             server,
             shard: shard_at(&options),
             options,
-            start_ms: UNIX_EPOCH.elapsed().unwrap().as_millis(),
-            ahead_ms: AtomicI64::new(0),
+            clock_ms: AtomicI64::new(UNIX_EPOCH.elapsed().unwrap().as_millis() as i64),
             slow: Slow::default(),
         }
     }
@@ -124,11 +118,10 @@ impl Maria {
     }
 
     async fn move_clock(&self, by_ms: i64) {
-        let start = self.start_ms;
-        let ahead_ms = self.ahead_ms.fetch_add(by_ms, Relaxed) + by_ms;
+        let now_ms = self.clock_ms.fetch_add(by_ms, Relaxed) + by_ms;
         self.run(&format!(
             "CREATE OR REPLACE FUNCTION `{{}}_clock_ms`(at datetime(3)) RETURNS bigint NO SQL SQL SECURITY INVOKER
-             RETURN floor({start} + (unix_timestamp(at) * 1000 - {start}) / {SLOWNESS}) + {ahead_ms}"
+             RETURN {now_ms}"
         ))
         .await;
     }
@@ -158,7 +151,6 @@ impl Fixture for Maria {
         TOPOLOGY.into()
     }
 
-    /// Instead of waiting, the shard's clock goes ahead.
     async fn elapse(&self, length: Duration) {
         self.move_clock(length.as_millis() as i64).await;
     }

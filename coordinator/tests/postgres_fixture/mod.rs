@@ -34,9 +34,6 @@ use crate::{shared::Shared, slow::Slow};
 /// The server of all tests that run now. Each has a schema of its own.
 static SHARED: Shared<PostgreSql> = Shared::new();
 
-/// So much slower is a shard's clock than the machine's: on a busy machine, too, a request comes before a lease ends.
-const SLOWNESS: u32 = 16;
-
 /// Id of the topology that may arm it: as on Redis.
 const TOPOLOGY: &str = crate::redis_fixture::TOPOLOGY;
 
@@ -56,10 +53,8 @@ pub(crate) struct Postgres {
     pub(crate) pooler: Option<PgBouncer>,
     pub(crate) options: PostgresOptions,
     shard: Arc<DocsShard>,
-    /// From here on the shard's clock is slow.
-    start_ms: u128,
-    /// How far it is ahead besides.
-    ahead_ms: AtomicI64,
+    /// What the shard's clock shows once it stands still.
+    clock_ms: AtomicI64,
     /// The shard by a way that takes long.
     slow: Slow,
 }
@@ -70,8 +65,8 @@ impl Postgres {
         Self::on(Self::shared().await, Tables::Logged).await
     }
 
-    /// An empty schema, of a member of the topology, with a slow clock.
-    pub(crate) async fn slow() -> Self {
+    /// An empty schema, of a member of the topology, whose clock stands still.
+    pub(crate) async fn stopped() -> Self {
         let fixture = Self::new().await;
         fixture.move_clock(0).await;
         fixture
@@ -92,9 +87,9 @@ impl Postgres {
         self
     }
 
-    /// As [`slow`](Self::slow), through a pooler.
-    pub(crate) async fn slow_and_pooled() -> Self {
-        Self::slow().await.pooled(POOLED).await
+    /// As [`stopped`](Self::stopped), through a pooler.
+    pub(crate) async fn stopped_and_pooled() -> Self {
+        Self::stopped().await.pooled(POOLED).await
     }
 
     /// As [`bare`](Self::bare), through a pooler.
@@ -147,8 +142,7 @@ impl Postgres {
             pooler: None,
             shard: shard_at(&options),
             options,
-            start_ms: UNIX_EPOCH.elapsed().unwrap().as_millis(),
-            ahead_ms: AtomicI64::new(0),
+            clock_ms: AtomicI64::new(UNIX_EPOCH.elapsed().unwrap().as_millis() as i64),
             slow: Slow::default(),
         }
     }
@@ -185,11 +179,10 @@ impl Postgres {
     }
 
     async fn move_clock(&self, by_ms: i64) {
-        let start = self.start_ms;
-        let ahead_ms = self.ahead_ms.fetch_add(by_ms, Relaxed) + by_ms;
+        let now_ms = self.clock_ms.fetch_add(by_ms, Relaxed) + by_ms;
         self.run(&format!(
             "CREATE OR REPLACE FUNCTION {{}}.clock_ms(at timestamptz) RETURNS bigint LANGUAGE sql STABLE AS
-             'SELECT floor({start} + (extract(epoch FROM at) * 1000 - {start}) / {SLOWNESS})::bigint + {ahead_ms}'"
+             'SELECT {now_ms}::bigint'"
         ))
         .await;
     }
@@ -219,7 +212,6 @@ impl Fixture for Postgres {
         TOPOLOGY.into()
     }
 
-    /// Instead of waiting, the shard's clock goes ahead.
     async fn elapse(&self, length: Duration) {
         self.move_clock(length.as_millis() as i64).await;
     }

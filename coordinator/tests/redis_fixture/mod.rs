@@ -1,9 +1,15 @@
 //! A shard on a server of its own, with a hand inside.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::ClientId,
@@ -13,9 +19,13 @@ use ringfence_coordinator::{
     },
     spawn::RedisServer,
 };
+use ringfence_test_support::WallClock;
 use tokio::sync::Mutex;
 
 use crate::slow::Slow;
+
+/// How long a busy machine may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Id of the topology that the server's pointer names.
 pub(crate) const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
@@ -24,6 +34,9 @@ pub(crate) const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
 pub(crate) struct Redis {
     server: Mutex<RedisServer>,
     client: redis::Client,
+    clock: WallClock,
+    /// How far that was put forward.
+    ahead_ms: AtomicI64,
     /// Where the shard finds the server,
     port: u16,
     /// and how it says so.
@@ -36,15 +49,27 @@ pub(crate) struct Redis {
 impl Redis {
     /// An empty server that belongs to [`TOPOLOGY`].
     pub(crate) async fn new() -> Self {
-        let server = RedisServer::spawn().await.unwrap();
+        Self::by(WallClock::default()).await
+    }
+
+    /// The same, whose clock stands still.
+    pub(crate) async fn stopped() -> Self {
+        Self::by(WallClock::stopped()).await
+    }
+
+    async fn by(clock: WallClock) -> Self {
+        let server = clock.set_up(RedisServer::builder()).spawn().await.unwrap();
         let port = server.port();
-        Self::at(server, port, |port| format!("redis://127.0.0.1:{port}")).await
+        Self::at((server, clock), port, |port| {
+            format!("redis://127.0.0.1:{port}")
+        })
+        .await
     }
 
     /// As [`new`](Self::new), on `server`, which the shard is to find on `port`, by what `url` makes
     /// of that.
     pub(crate) async fn at(
-        server: RedisServer,
+        (server, clock): (RedisServer, WallClock),
         port: u16,
         url: impl Fn(u16) -> String + Send + Sync + 'static,
     ) -> Self {
@@ -54,6 +79,8 @@ impl Redis {
             port,
             url: Box::new(url),
             slow: Slow::default(),
+            clock,
+            ahead_ms: AtomicI64::new(0),
             server: Mutex::new(server),
         };
         fixture.point().await;
@@ -70,10 +97,24 @@ impl Redis {
 
     /// A connection that asks nothing of anybody.
     pub(crate) async fn raw(&self) -> MultiplexedConnection {
-        self.client
-            .get_multiplexed_async_connection()
-            .await
-            .unwrap()
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let connected = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
+        connected.await.unwrap()
+    }
+
+    /// The shard by default times.
+    pub(crate) fn impatient(&self) -> RedisShard {
+        let url = (self.url)(self.port);
+        RedisShard::new(RedisOptions::new(url.parse().unwrap(), ClientId(7)))
+    }
+
+    fn move_clock(&self, by_ms: i64) {
+        let ahead_ms = self.ahead_ms.fetch_add(by_ms, Relaxed) + by_ms;
+        self.clock.set_millis(ahead_ms);
     }
 
     /// The key called `name` of the only life that is armed.
@@ -88,7 +129,9 @@ impl Redis {
 }
 
 fn shard_at(url: &str) -> Arc<RedisShard> {
-    let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
+    let mut options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
+    options.connect_timeout = PATIENCE;
+    options.response_timeout = PATIENCE;
     Arc::new(RedisShard::new(options))
 }
 
@@ -102,20 +145,8 @@ impl Fixture for Redis {
         TOPOLOGY.into()
     }
 
-    /// Instead of waiting for minutes, all expiries on the server move that much closer.
     async fn elapse(&self, length: Duration) {
-        if length < Duration::from_secs(60) {
-            return tokio::time::sleep(length).await;
-        }
-        let mut raw = self.raw().await;
-        let keys: Vec<String> = redis::Cmd::keys("*").query_async(&mut raw).await.unwrap();
-        for key in keys {
-            let left: i64 = redis::Cmd::pttl(&key).query_async(&mut raw).await.unwrap();
-            if left >= 0 {
-                let sooner = redis::Cmd::pexpire(&key, left - length.as_millis() as i64);
-                sooner.exec_async(&mut raw).await.unwrap();
-            }
-        }
+        self.move_clock(length.as_millis() as i64);
     }
 
     async fn slow_down(&self) {
@@ -133,12 +164,7 @@ impl Fixture for Redis {
     }
 
     async fn set_timers_back(&self, length: Duration) {
-        let state = self.armed_key("state").await;
-        let mut raw = self.raw().await;
-        for timer in ["grace", "shut"] {
-            let later = redis::Cmd::hincr(&state, timer, length.as_millis() as u64);
-            later.exec_async(&mut raw).await.unwrap();
-        }
+        self.move_clock(-(length.as_millis() as i64));
     }
 
     async fn copy(&self) -> Option<String> {

@@ -11,6 +11,7 @@ use std::{
 use async_trait::async_trait;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
+    clock::{BootClock, Clock},
     name::KeyPrefix,
     random::Random,
     shard::{
@@ -24,7 +25,7 @@ use zookeeper_client::Client;
 
 use crate::{
     shared::Shared,
-    slow::{SLOWNESS, Slow, SlowClock},
+    slow::{Slow, StoppedClock},
 };
 
 /// One server, of all tests that run now. Each has a prefix of its own.
@@ -56,9 +57,9 @@ impl OnZookeeper {
         fixture
     }
 
-    /// As [`new`](Self::new), with a slow clock, of which the process has seen a tick.
-    pub(crate) async fn slow() -> Self {
-        let fixture = Self::on(shared().await, SLOWNESS);
+    /// As [`new`](Self::new), with a clock that stands still, of which the process has seen a tick.
+    pub(crate) async fn stopped() -> Self {
+        let fixture = Self::on(shared().await, Arc::new(StoppedClock::default()));
         fixture.join().await;
         fixture.elapse(Duration::from_millis(1)).await;
         fixture
@@ -66,12 +67,12 @@ impl OnZookeeper {
 
     /// No znodes.
     pub(crate) async fn bare() -> Self {
-        Self::on(shared().await, 1)
+        Self::on(shared().await, Arc::new(BootClock))
     }
 
-    fn on(zookeeper: Arc<Zookeeper>, slowness: u32) -> Self {
+    fn on(zookeeper: Arc<Zookeeper>, clock: Arc<dyn Clock>) -> Self {
         let options = ZookeeperOptions {
-            clock: Arc::new(SlowClock::by(slowness)),
+            clock,
             ..options_at(&zookeeper.url())
         };
         Self {
@@ -177,15 +178,14 @@ impl Fixture for OnZookeeper {
         TOPOLOGY.into()
     }
 
-    /// Instead of waiting, the shard's clock goes ahead.
     async fn elapse(&self, length: Duration) {
         let now = self.number("clock").await;
         self.put("clock", now + length.as_millis() as u64).await;
     }
 
-    /// The clock may be late by the time between two requests of a process whose clock is slow.
+    /// An end counts from the latest that the shard's clock may show, and the process rounds that up.
     fn late(&self) -> Duration {
-        Duration::from_millis(20)
+        Duration::from_millis(1)
     }
 
     async fn slow_down(&self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, locks, nonce},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, locks, nonce},
     grants::assert_full,
     line::queue,
     movers::{EARLIER, IN_USE, LATER, MOVE, adopt, adopt_agreed, armed_in, moving_desk, proving},
@@ -58,7 +58,7 @@ pub async fn a_repeated_adoption_extends(fixture: &dyn Fixture) {
     assert_eq!(adopts(&mut desk, &key, grant).await, adopted(false));
     for mode in [Mode::Import, Mode::Open] {
         desk.becomes(&key, MOVE, mode).await;
-        assert_eq!(word(&desk.renew(&key, grant, WINDOW).await), "renewed");
+        assert_eq!(word(&desk.renew(&key, grant, SHORT).await), "renewed");
         assert_eq!(
             adopts(&mut desk, &key, grant).await,
             adopted(false),
@@ -195,7 +195,7 @@ pub async fn in_grace_a_lock_is_brought_along_and_taken_away(fixture: &dyn Fixtu
     let token = desk.granted(&key, holder, LONG).await;
     for (number, mode) in [(FIRST + 1, Mode::Sealed), (FIRST + 2, Mode::Import)] {
         fixture.restart().await;
-        armed_in(fixture, (number, Grace::Full(WINDOW)), (&key, mode)).await;
+        armed_in(fixture, (number, Grace::Full(SHORT)), (&key, mode)).await;
         desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
         match mode {
             Mode::Sealed => assert_eq!(removes(&mut desk, &key, holder, MOVE).await, "released"),
@@ -205,7 +205,7 @@ pub async fn in_grace_a_lock_is_brought_along_and_taken_away(fixture: &dyn Fixtu
             }
         }
     }
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_full(&mut desk, &key, (holder, token)).await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");
 }

@@ -4,8 +4,8 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, arm, armed_with,
-        control, incarnation, locks, marked_quiet, nonce, quiet_mark, renew,
+        Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, acquire, arm, armed_with, control,
+        incarnation, locks, marked_quiet, nonce, quiet_mark, renew,
     },
 };
 use ringfence_coordinator::{
@@ -117,12 +117,12 @@ pub async fn all_slots_of_the_largest_ring_are_armed_at_once(fixture: &dyn Fixtu
 /// Until every earlier lease must have ended, all requesters wait: a repeat may be of an earlier
 /// life.
 pub async fn in_grace_nobody_new_is_granted_and_no_repeat_answered(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     let (key, holder) = (desk.key("key"), nonce());
     for _ in 0..2 {
         let reply = desk.acquire(&key, holder, LONG).await;
         let in_time = matches!(reply, Reply::Grace { retry_after }
-            if !retry_after.is_zero() && retry_after <= WINDOW + fixture.late());
+            if !retry_after.is_zero() && retry_after <= SHORT + fixture.late());
         assert!(in_time, "{reply:?}");
     }
     assert_eq!(desk.inspect(&key).await, None);
@@ -133,13 +133,13 @@ pub async fn in_grace_nobody_new_is_granted_and_no_repeat_answered(fixture: &dyn
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
     assert_eq!(word(&desk.release(&key, holder).await), "released");
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     desk.granted(&key, nonce(), LONG).await;
 }
 
 /// No restart loses a held lock: its next renewal puts it back, token and all.
 pub async fn in_grace_a_renewal_reclaims(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     let (key, holder) = (desk.key("key"), nonce());
     let token = Token::new(Epoch(FIRST - 1), 1 << 33);
     assert_eq!(
@@ -154,7 +154,7 @@ pub async fn in_grace_a_renewal_reclaims(fixture: &dyn Fixture) {
     assert_eq!((found.nonce, found.token), (holder, token));
     assert!(found.remaining <= LONG + fixture.late());
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");
     assert_eq!(desk.granted(&key, holder, LONG).await, token);
     assert_eq!(word(&desk.release(&key, holder).await), "released");
@@ -216,7 +216,7 @@ pub async fn after_grace_a_record_of_an_older_arming_is_not_live(fixture: &dyn F
     let token = desk.granted(&claimed, holder, LONG).await;
 
     fixture.restart().await;
-    let grace = Grace::Full(WINDOW);
+    let grace = Grace::Full(SHORT);
     armed_with(fixture, FIRST + 1, grace)
         .await
         .expect("a new life");
@@ -225,7 +225,7 @@ pub async fn after_grace_a_record_of_an_older_arming_is_not_live(fixture: &dyn F
         word(&desk.renew(&claimed, (holder, token), LONG).await),
         "renewed"
     );
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
 
     assert_eq!(desk.inspect(&unclaimed).await, None);
     assert!(desk.granted(&unclaimed, nonce(), LONG).await > older);

@@ -2,7 +2,7 @@
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, armed_with, nonce},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, armed_with, nonce},
     movers::{IN_USE, MOVE, adopt},
     shares::permits,
     slots::elsewhere,
@@ -193,7 +193,7 @@ pub async fn nothing_is_confirmed_in_grace(fixture: &dyn Fixture) {
 
 /// What was granted elsewhere, and is put back or brought here, is below every later token.
 pub async fn what_is_put_back_or_adopted_raises_every_later_token(fixture: &dyn Fixture) {
-    armed_with(fixture, FIRST, Grace::Full(WINDOW))
+    armed_with(fixture, FIRST, Grace::Full(SHORT))
         .await
         .expect("it was not armed");
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
@@ -210,7 +210,7 @@ pub async fn what_is_put_back_or_adopted_raises_every_later_token(fixture: &dyn 
         ),
         "{reply:?}"
     );
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(desk.token_of_a_newcomer().await, above(token, 1));
 
     let moved = desk.key("moved");

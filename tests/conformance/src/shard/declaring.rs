@@ -6,7 +6,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, all_slots, arm, control, incarnation,
+        Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, all_slots, arm, control, incarnation,
         marked_quiet, nonce, quiet_mark,
     },
     line::queue,
@@ -116,15 +116,15 @@ pub async fn a_declaration_ends_the_quiet_of_older_maps(fixture: &dyn Fixture) {
 
 /// An equal one, or a lower one, changes nothing.
 pub async fn a_declaration_is_kept_until_a_later_one(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     let grace_left = declared(fixture, LATER).await.expect("an answer");
     assert!(
-        !grace_left.is_zero() && grace_left <= WINDOW + fixture.late(),
+        !grace_left.is_zero() && grace_left <= SHORT + fixture.late(),
         "{grace_left:?}"
     );
     declared(fixture, LATER).await.expect("an answer");
     declared(fixture, QUIET).await.expect("an answer");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     desk.declared = QUIET;
     let key = desk.key("key");
     assert_eq!(desk.acquire(&key, nonce(), LONG).await, Reply::Outdated);

@@ -8,7 +8,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, incarnation, marked_quiet, mover, nonce,
+        Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, incarnation, marked_quiet, mover, nonce,
         quiet_mark,
     },
     movers::{EARLIER, LATER, MOVE, moving_desk, step},
@@ -55,10 +55,10 @@ pub async fn records_outlast_slots_opened_by_force(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let (mine, holder) = (elsewhere(&desk, &key), nonce());
     let token = desk.granted(&mine, holder, LONG).await;
-    desk.force_open(&force(LATER, &[key.slot()], WINDOW)).await;
+    desk.force_open(&force(LATER, &[key.slot()], SHORT)).await;
     let claim = (holder, token);
     assert_eq!(word(&desk.renew(&mine, claim, LONG).await), "renewed");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(word(&desk.acquire(&mine, nonce(), LONG).await), "held");
     let next = desk.granted(&key, nonce(), LONG).await;
     assert!(next > token && next.epoch() >= LATER, "{next}");
@@ -68,11 +68,11 @@ pub async fn records_outlast_slots_opened_by_force(fixture: &dyn Fixture) {
 pub async fn a_repeated_force_does_not_restart_grace(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
-    let some = force(LATER, &[key.slot()], WINDOW);
+    let some = force(LATER, &[key.slot()], SHORT);
     // By another process, say, that goes by another number of slots.
     let more = force(LATER, &[key.slot(), other.slot()], LONG);
     desk.force_open(&some).await;
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     for again in [&some, &more, &more] {
         let forced = desk.force_open(again).await;
         assert_eq!(forced.refused, []);
@@ -90,8 +90,8 @@ pub async fn a_force_of_a_later_epoch_waits_anew_and_cuts_nothing_short(fixture:
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
     desk.force_open(&force(MOVE, &[other.slot()], LONG)).await;
-    let forced = desk.force_open(&force(LATER, &[key.slot()], WINDOW)).await;
-    assert!(forced.grace_left > WINDOW, "{forced:?}");
+    let forced = desk.force_open(&force(LATER, &[key.slot()], SHORT)).await;
+    assert!(forced.grace_left > SHORT, "{forced:?}");
     let again = Epoch(LATER.0 + 1);
     let forced = desk
         .force_open(&force(again, &[key.slot()], 2 * LONG))
@@ -137,11 +137,11 @@ pub async fn a_slot_that_comes_or_goes_is_opened_by_force_too(fixture: &dyn Fixt
 pub async fn a_force_ends_the_quiet(fixture: &dyn Fixture) {
     let [_, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
-    desk.force_open(&force(MOVE, &[key.slot()], WINDOW)).await;
+    desk.force_open(&force(MOVE, &[key.slot()], SHORT)).await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
     let early = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, vec![key.slot()])).await;
     assert!(!early.expect("it is armed"), "in grace");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     let marked_quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, vec![key.slot()])).await;
     assert!(marked_quiet.expect("it is armed"));
     let token = desk.granted(&key, nonce(), LONG).await;

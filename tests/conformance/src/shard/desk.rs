@@ -19,16 +19,12 @@ use ringfence_coordinator::{
     },
 };
 
-/// A lease, or a grace, that no test outlives.
+/// A lease, or a grace, that no test lets end.
 pub(super) const LONG: Duration = LEASE_MAX;
-/// A lease, or a grace, that a test waits for.
-pub(super) const SHORT: Duration = Duration::from_millis(150);
-/// Enough for a `SHORT` one to have ended.
-pub(super) const PAST_SHORT: Duration = Duration::from_millis(200);
-/// A lease, or a grace, within which a test does several things, on a busy machine too.
-pub(super) const WINDOW: Duration = Duration::from_millis(500);
-/// Enough for a `WINDOW` to have ended.
-pub(super) const PAST_WINDOW: Duration = Duration::from_millis(550);
+/// A lease, or a grace, that a test lets end. It ends before a ticket does.
+pub(super) const SHORT: Duration = Duration::from_secs(1);
+/// Enough for it to have ended.
+pub(super) const PAST_SHORT: Duration = Duration::from_millis(1200);
 /// The epoch, and the incarnation's number, that a shard is armed with at first.
 pub(super) const FIRST: u64 = 5;
 /// The map version a quiet shard is quiet at.

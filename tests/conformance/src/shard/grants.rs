@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Fixture,
-    desk::{Desk, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce},
+    desk::{Desk, LONG, PAST_SHORT, SHORT, nonce},
 };
 use ringfence_coordinator::{
     ids::{Nonce, Token},
@@ -34,10 +34,10 @@ pub async fn a_held_key_refuses_another_nonce(fixture: &dyn Fixture) {
 pub async fn a_repeated_acquire_finds_the_same_token_and_a_full_lease(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (key, holder) = (desk.key("key"), nonce());
-        let token = desk.granted(&key, holder, WINDOW).await;
+        let token = desk.granted(&key, holder, SHORT).await;
         assert_eq!(desk.granted(&key, holder, LONG).await, token);
         assert_full(&mut desk, &key, (holder, token)).await;
-        fixture.elapse(PAST_WINDOW).await;
+        fixture.elapse(PAST_SHORT).await;
         assert_eq!(
             desk.holder(&key).await,
             Some(holder),
@@ -50,7 +50,7 @@ pub async fn a_repeated_acquire_finds_the_same_token_and_a_full_lease(fixture: &
 pub async fn a_renewal_gives_a_full_lease_and_keeps_the_token(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (key, holder) = (desk.key("key"), nonce());
-        let token = desk.granted(&key, holder, WINDOW).await;
+        let token = desk.granted(&key, holder, SHORT).await;
         let renewed = desk.renew(&key, (holder, token), LONG).await;
         assert_eq!(
             renewed,
@@ -61,7 +61,7 @@ pub async fn a_renewal_gives_a_full_lease_and_keeps_the_token(fixture: &dyn Fixt
             }
         );
         assert_full(&mut desk, &key, (holder, token)).await;
-        fixture.elapse(PAST_WINDOW).await;
+        fixture.elapse(PAST_SHORT).await;
         assert_eq!(
             desk.holder(&key).await,
             Some(holder),
@@ -191,23 +191,23 @@ pub async fn every_record_has_an_end(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let keys = ["granted", "repeated", "renewed", "shortened"].map(|name| desk.key(name));
         let [granted, repeated, renewed, shortened] = &keys;
-        desk.granted(granted, nonce(), WINDOW).await;
+        desk.granted(granted, nonce(), SHORT).await;
         let holder = nonce();
-        desk.granted(repeated, holder, WINDOW).await;
-        desk.granted(repeated, holder, WINDOW).await;
-        let token = desk.granted(renewed, holder, WINDOW).await;
-        desk.renew(renewed, (holder, token), WINDOW).await;
+        desk.granted(repeated, holder, SHORT).await;
+        desk.granted(repeated, holder, SHORT).await;
+        let token = desk.granted(renewed, holder, SHORT).await;
+        desk.renew(renewed, (holder, token), SHORT).await;
         let token = desk.granted(shortened, holder, LONG).await;
-        desk.renew(shortened, (holder, token), WINDOW).await;
+        desk.renew(shortened, (holder, token), SHORT).await;
 
         for key in &keys {
             let found = desk.inspect(key).await.expect("its lease has hardly begun");
             assert!(
-                found.remaining <= WINDOW + fixture.late(),
+                found.remaining <= SHORT + fixture.late(),
                 "{key}: {found:?}"
             );
         }
-        fixture.elapse(PAST_WINDOW).await;
+        fixture.elapse(PAST_SHORT).await;
         for key in &keys {
             assert_eq!(desk.inspect(key).await, None, "{key}");
         }

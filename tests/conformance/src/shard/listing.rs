@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, mover, nonce},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, mover, nonce},
     line::queue,
     movers::{EARLIER, LATER, MOVE, armed_in, moving_desk, proving},
     slots::elsewhere,
@@ -141,13 +141,13 @@ pub async fn a_list_ends_with_its_move(fixture: &dyn Fixture) {
 pub async fn in_grace_a_list_is_taken_and_nothing_is_granted(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let (key, waiter) = (desk.key("key"), nonce());
-    armed_in(fixture, (FIRST, Grace::Full(WINDOW)), (&key, Mode::Import)).await;
+    armed_in(fixture, (FIRST, Grace::Full(SHORT)), (&key, Mode::Import)).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
     assert_eq!(word(&desk.one(&key, queue(waiter, 1)).await), "grace");
     assert_eq!(desk.lists(Vec::new(), &[key.slot()]).await, []);
     assert_eq!(desk.inspect(&key).await, None);
     assert_eq!(desk.waiting(&key).await, [waiter]);
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");
     assert_eq!(desk.holder(&key).await, Some(waiter));
     assert_eq!(word(&desk.one(&key, queue(waiter, 2)).await), "granted");

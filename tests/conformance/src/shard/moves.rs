@@ -8,7 +8,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, incarnation,
+        Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, acquire, all_slots, armed_with, incarnation,
         locks, marked_quiet, mover, nonce, quiet_mark, renew,
     },
     movers::{
@@ -423,7 +423,7 @@ pub async fn a_seal_tells_the_last_token_when_it_is_repeated_too(fixture: &dyn F
 pub async fn no_step_ends_a_grace(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let key = desk.key("key");
-    armed_in(fixture, (FIRST, Grace::Full(WINDOW)), (&key, Mode::Shut)).await;
+    armed_in(fixture, (FIRST, Grace::Full(SHORT)), (&key, Mode::Shut)).await;
     for (epoch, mode) in [
         (LATER, Mode::Import),
         (LATER, Mode::Open),
@@ -433,7 +433,7 @@ pub async fn no_step_ends_a_grace(fixture: &dyn Fixture) {
         let stepped = desk.becomes(&key, epoch, mode).await;
         let left = stepped.grace_left;
         assert!(
-            !left.is_zero() && left <= WINDOW + fixture.late(),
+            !left.is_zero() && left <= SHORT + fixture.late(),
             "{stepped:?}"
         );
         let expected = if mode == Mode::Sealed {
@@ -443,6 +443,6 @@ pub async fn no_step_ends_a_grace(fixture: &dyn Fixture) {
         };
         assert_eq!(newcomer(&mut desk, &key).await, expected, "{mode:?}");
     }
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(newcomer(&mut desk, &key).await, "granted");
 }

@@ -4,7 +4,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, WINDOW, acquire, all_open_but, arm, armed_with, control,
+        Desk, FIRST, LONG, PAST_SHORT, SHORT, acquire, all_open_but, arm, armed_with, control,
         incarnation, nonce, nonce_of,
     },
     line::{Ear, WAITER, queue, queue_for},
@@ -18,7 +18,7 @@ use ringfence_coordinator::{
 
 /// Grace is for previous holders; waiters keep waiting, in the same order.
 pub async fn in_grace_no_key_is_passed_on_and_tickets_keep_their_places(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     let mut ear = Ear::of(fixture, WAITER).await;
     let (key, [first, second]) = (desk.key("key"), [(); 2].map(|()| nonce_of(WAITER)));
     let claim = (nonce(), Token::new(Epoch(FIRST - 1), 1));
@@ -29,7 +29,7 @@ pub async fn in_grace_no_key_is_passed_on_and_tickets_keep_their_places(fixture:
     assert_eq!(word(&desk.one(&key, queue(first, 2)).await), "grace");
     assert_eq!(desk.inspect(&key).await, None);
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(ear.heard(&mut desk).await, [], "passed on in grace");
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");
     assert_eq!(desk.holder(&key).await, Some(first));
@@ -40,7 +40,7 @@ pub async fn in_grace_no_key_is_passed_on_and_tickets_keep_their_places(fixture:
 /// A holder that has put its grant back does not wait for the lock, and is not asked to give it to
 /// itself.
 pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     let [alone, beside] = ["alone", "beside"].map(|name| desk.key(name));
     let (holder, other) = (nonce(), nonce());
     for (key, nonce) in [(&alone, holder), (&beside, holder), (&beside, other)] {
@@ -55,7 +55,7 @@ pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
         };
         assert_eq!(desk.renew(key, claim, LONG).await, reclaimed);
     }
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     for (key, next) in [(&alone, None), (&beside, Some(other))] {
         desk.release(key, holder).await;
         assert_eq!(desk.holder(key).await, next);
@@ -64,13 +64,13 @@ pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
 
 /// A waiter that found its grant no longer waits, for any ticket.
 pub async fn a_repeat_removes_its_own_ticket(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     let (key, holder) = (desk.key("key"), nonce());
     let token = Token::new(Epoch(FIRST - 1), 1);
     let reclaimed = desk.renew(&key, (holder, token), LONG).await;
     assert_eq!(word(&reclaimed), "reclaimed");
     assert_eq!(word(&desk.one(&key, queue(holder, 1)).await), "grace");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     let again = Reply::Granted {
         token,
         tokens: 1,
@@ -139,7 +139,7 @@ pub async fn after_a_restart_no_queue_is_granted_to_in_grace(fixture: &dyn Fixtu
     let waiter = nonce_of(WAITER);
     let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;
     fixture.restart().await;
-    armed_with(fixture, FIRST + 1, Grace::Full(WINDOW))
+    armed_with(fixture, FIRST + 1, Grace::Full(SHORT))
         .await
         .expect("a new life");
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
@@ -149,7 +149,7 @@ pub async fn after_a_restart_no_queue_is_granted_to_in_grace(fixture: &dyn Fixtu
     assert_eq!(word(&desk.one(&key, queue(waiter, 2)).await), "grace");
     assert_eq!(desk.inspect(&key).await, None);
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(ear.heard(&mut desk).await, [], "passed on in grace");
     assert_eq!(word(&desk.renew(&key, late, LONG).await), "lost");
     assert_eq!(desk.holder(&key).await, Some(waiter));

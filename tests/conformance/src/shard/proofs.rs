@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, nonce, nonce_of},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, nonce, nonce_of},
     line::{Ear, WAITER, queue},
     movers::{
         ABSENT, EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving, step, with_proof,
@@ -150,7 +150,7 @@ pub async fn a_request_without_proof_queues_and_a_proof_is_used_for_the_first_ti
 pub async fn keys_held_in_an_arriving_slot_are_held(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());
-    let token = desk.granted(&key, holder, WINDOW).await;
+    let token = desk.granted(&key, holder, SHORT).await;
     desk.becomes(&key, EARLIER, Mode::Sealed).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
 
@@ -191,7 +191,7 @@ pub async fn an_adopted_lock_is_not_free_when_it_is_released(fixture: &dyn Fixtu
 pub async fn in_grace_a_proof_is_not_looked_at(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let (key, other) = (desk.key("key"), nonce());
-    armed_in(fixture, (FIRST, Grace::Full(WINDOW)), (&key, Mode::Import)).await;
+    armed_in(fixture, (FIRST, Grace::Full(SHORT)), (&key, Mode::Import)).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
     let reply = desk.one(&key, with_proof(queue(other, 1), ABSENT)).await;
     assert_eq!(word(&reply), "grace");
@@ -205,7 +205,7 @@ pub async fn in_grace_a_proof_is_not_looked_at(fixture: &dyn Fixture) {
     assert_eq!(desk.renew(&key, claim, LONG).await, reclaimed);
     assert_eq!(word(&desk.release(&key, claim.0).await), "released");
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     desk.waits_for_proof(&key, other, 2).await;
     let reply = desk.one(&key, with_proof(queue(other, 3), ABSENT)).await;
     assert_eq!(word(&reply), "granted");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce},
+    desk::{Desk, LONG, PAST_SHORT, SHORT, nonce},
     grants::hostile_pairs,
     line::{queue, queue_for},
 };
@@ -75,7 +75,7 @@ pub async fn a_recheck_finds_the_grant_made_to_it(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let waiter = nonce();
         let (key, (holder, _)) = desk.with_queue("key", LONG, &[]).await;
-        let ask = |sent| queue_for(waiter, sent, (3, WINDOW));
+        let ask = |sent| queue_for(waiter, sent, (3, SHORT));
         desk.one(&key, ask(1)).await;
         desk.release(&key, holder).await;
         let token = desk.inspect(&key).await.expect("it was granted").token;
@@ -85,7 +85,7 @@ pub async fn a_recheck_finds_the_grant_made_to_it(fixture: &dyn Fixture) {
             contended: false,
         };
         assert_eq!(desk.one(&key, ask(2)).await, granted);
-        fixture.elapse(PAST_WINDOW).await;
+        fixture.elapse(PAST_SHORT).await;
         assert_eq!(desk.one(&key, ask(3)).await, granted, "its claim has ended");
         assert_eq!(word(&desk.release(&key, waiter).await), "released");
         assert_eq!(desk.inspect(&key).await, None, "its ticket is gone");
@@ -182,16 +182,16 @@ pub async fn a_dead_head_costs_its_claim(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (dead, next, newcomer) = (nonce(), nonce(), nonce());
         let (key, (holder, _)) = desk.with_queue("key", LONG, &[]).await;
-        desk.one(&key, queue_for(dead, 1, (1, WINDOW))).await;
+        desk.one(&key, queue_for(dead, 1, (1, SHORT))).await;
         desk.queues(&key, next).await;
         desk.release(&key, holder).await;
         assert_eq!(desk.holder(&key).await, Some(dead));
         let reply = desk.acquire(&key, newcomer, LONG).await;
         assert!(
-            matches!(reply, Reply::Held { remaining, .. } if remaining <= WINDOW + fixture.late()),
+            matches!(reply, Reply::Held { remaining, .. } if remaining <= SHORT + fixture.late()),
             "{reply:?}"
         );
-        fixture.elapse(PAST_WINDOW).await;
+        fixture.elapse(PAST_SHORT).await;
         assert_eq!(word(&desk.acquire(&key, newcomer, LONG).await), "held");
         assert_eq!(desk.holder(&key).await, Some(next));
     }

@@ -7,8 +7,8 @@ use super::{
     batches::word,
     decommission::force,
     desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, all_open_but, all_slots,
-        arm, armed_with, control, incarnation, marked_quiet, nonce, quiet_mark,
+        Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, all_open_but, all_slots, arm, armed_with,
+        control, incarnation, marked_quiet, nonce, quiet_mark,
     },
     movers::{MOVE, armed_in, moving_desk},
 };
@@ -83,11 +83,11 @@ pub async fn a_greater_epoch_arms_anew(fixture: &dyn Fixture) {
     let token = desk.granted(&kept, holder, LONG).await;
     desk.granted(&lost, nonce(), LONG).await;
 
-    let mut anew = arm(fixture, number, Grace::Full(WINDOW));
+    let mut anew = arm(fixture, number, Grace::Full(SHORT));
     anew.slots = all_open_but(shut.slot());
     let answer = arms(fixture, &anew).await;
     assert!(
-        answer.armed_now && answer.grace_left <= WINDOW + fixture.late(),
+        answer.armed_now && answer.grace_left <= SHORT + fixture.late(),
         "{answer:?}"
     );
     let found = armed(fixture).await.expect("it is armed");
@@ -103,7 +103,7 @@ pub async fn a_greater_epoch_arms_anew(fixture: &dyn Fixture) {
     let put_back = desk.renew(&lost, elsewhere, SHORT).await;
     assert_eq!(word(&put_back), "reclaimed");
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(word(&desk.acquire(&kept, nonce(), LONG).await), "held");
     let next = desk.granted(&lost, nonce(), LONG).await;
     assert!(
@@ -124,11 +124,11 @@ pub async fn after_it_was_armed_anew_an_older_record_is_not_live(fixture: &dyn F
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
     let older = desk.granted(&key, nonce(), LONG).await;
-    armed_with(fixture, FIRST + 1, Grace::Full(WINDOW))
+    armed_with(fixture, FIRST + 1, Grace::Full(SHORT))
         .await
         .expect("an answer");
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert!(desk.granted(&key, nonce(), LONG).await > older);
 }
 
@@ -152,47 +152,47 @@ pub async fn arming_anew_cuts_no_grace_short(fixture: &dyn Fixture) {
 /// The clock was set back by an hour since: a grace that ran then seems to have an hour more.
 pub async fn a_timer_lasts_no_longer_than_it_was_set_for(fixture: &dyn Fixture) {
     const HOUR: Duration = Duration::from_secs(3600);
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     fixture.set_timers_back(HOUR).await;
     let answer = armed_with(fixture, FIRST + 1, Grace::None).await;
     let answer = answer.expect("an answer");
     assert!(
-        answer.armed_now && answer.grace_left <= WINDOW + fixture.late(),
+        answer.armed_now && answer.grace_left <= SHORT + fixture.late(),
         "{answer:?}"
     );
-    assert!(answer.grace_left > WINDOW / 2, "{answer:?}");
+    assert!(answer.grace_left > SHORT / 2, "{answer:?}");
     let key = desk.key("key");
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
 
     fixture.set_timers_back(HOUR).await;
     let opened = ForceOpen {
         incarnation: incarnation(FIRST + 2),
-        ..force(Epoch(FIRST + 2), &[key.slot()], WINDOW)
+        ..force(Epoch(FIRST + 2), &[key.slot()], SHORT)
     };
     let forced = desk.force_open(&opened).await;
     assert_eq!(forced.refused, []);
-    assert!(forced.grace_left <= WINDOW + fixture.late(), "{forced:?}");
+    assert!(forced.grace_left <= SHORT + fixture.late(), "{forced:?}");
     fixture.set_timers_back(HOUR).await;
     let answer = armed_with(fixture, FIRST + 3, Grace::None).await;
     let answer = answer.expect("an answer");
     assert!(
-        answer.armed_now && answer.grace_left <= WINDOW + fixture.late(),
+        answer.armed_now && answer.grace_left <= SHORT + fixture.late(),
         "{answer:?}"
     );
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     desk.granted(&key, nonce(), LONG).await;
 }
 
 /// How long the server has been up says nothing of a life that was armed.
 pub async fn arming_anew_waits_in_full(fixture: &dyn Fixture) {
     Desk::armed(fixture, Grace::None).await;
-    fixture.elapse(PAST_WINDOW).await;
-    let answer = armed_with(fixture, FIRST + 1, Grace::LessUptime(WINDOW))
+    fixture.elapse(PAST_SHORT).await;
+    let answer = armed_with(fixture, FIRST + 1, Grace::LessUptime(SHORT))
         .await
         .expect("an answer");
     assert!(answer.armed_now, "{answer:?}");
-    assert!(answer.grace_left > WINDOW * 9 / 10, "{answer:?}");
+    assert!(answer.grace_left > SHORT * 9 / 10, "{answer:?}");
 }
 
 /// A raise of a later epoch may come before: no token repeats.

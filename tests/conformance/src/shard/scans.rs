@@ -5,10 +5,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, all_slots, armed_with,
-        mover, nonce,
-    },
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, acquire, all_slots, armed_with, mover, nonce},
     movers::{EARLIER, LATER, MOVE, armed_in, moving_desk, step, still},
     slots::elsewhere,
 };
@@ -63,12 +60,12 @@ pub async fn in_grace_a_scan_lists_nothing_and_nothing_is_empty(fixture: &dyn Fi
     let (key, holder) = (desk.key("key"), nonce());
     let token = desk.granted(&key, holder, LONG).await;
     fixture.restart().await;
-    let grace = Grace::Full(WINDOW);
+    let grace = Grace::Full(SHORT);
     armed_in(fixture, (FIRST + 1, grace), (&key, Mode::Sealed)).await;
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     desk.renew(&key, (holder, token), LONG).await;
 
-    let in_grace = |left: Duration| !left.is_zero() && left <= WINDOW + fixture.late();
+    let in_grace = |left: Duration| !left.is_zero() && left <= SHORT + fixture.late();
     let (epoch, after) = (MOVE, None);
     let page = desk
         .mover
@@ -82,7 +79,7 @@ pub async fn in_grace_a_scan_lists_nothing_and_nothing_is_empty(fixture: &dyn Fi
     assert!(in_grace(answer.grace_left), "{answer:?}");
     assert_eq!((answer.keys, answer.refused), (vec![], vec![]));
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert_eq!(desk.scanned(MOVE).await, [key]);
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce, nonce_of},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, nonce, nonce_of},
     line::{Ear, WAITER, queue},
     movers::{LATER, MOVE, armed_in, moving_desk, still},
 };
@@ -52,7 +52,7 @@ pub async fn a_sealed_slot_grants_nothing_and_says_where_to_ask(fixture: &dyn Fi
 pub async fn a_repeat_in_a_sealed_slot_finds_the_same_token_and_a_full_lease(
     fixture: &dyn Fixture,
 ) {
-    let (mut desk, key, (holder, token)) = sealed_with_queue(fixture, WINDOW, &[]).await;
+    let (mut desk, key, (holder, token)) = sealed_with_queue(fixture, SHORT, &[]).await;
     let again = Reply::Granted {
         token,
         tokens: 1,
@@ -60,7 +60,7 @@ pub async fn a_repeat_in_a_sealed_slot_finds_the_same_token_and_a_full_lease(
     };
     assert_eq!(desk.acquire(&key, holder, LONG).await, again);
     let found = desk.inspect(&key).await.expect("it is held");
-    assert!(found.remaining > WINDOW, "{found:?}");
+    assert!(found.remaining > SHORT, "{found:?}");
 }
 
 /// A lock held here stays held, and no new waiter queues here.
@@ -133,7 +133,7 @@ pub async fn a_sealed_slot_passes_nothing_on(fixture: &dyn Fixture) {
 
 /// The first a holder hears of a move.
 pub async fn a_renewal_in_a_sealed_slot_extends_and_says_so(fixture: &dyn Fixture) {
-    let (mut desk, key, grant) = sealed_with_queue(fixture, WINDOW, &[nonce()]).await;
+    let (mut desk, key, grant) = sealed_with_queue(fixture, SHORT, &[nonce()]).await;
     let moving = Reply::Renewed {
         reclaimed: false,
         contended: true,
@@ -141,7 +141,7 @@ pub async fn a_renewal_in_a_sealed_slot_extends_and_says_so(fixture: &dyn Fixtur
     };
     assert_eq!(desk.renew(&key, grant, LONG).await, moving);
     let found = desk.inspect(&key).await.expect("it is held");
-    assert!(found.remaining > WINDOW, "{found:?}");
+    assert!(found.remaining > SHORT, "{found:?}");
     assert_eq!(
         desk.renew(&key, (nonce(), grant.1), LONG).await,
         Reply::Lost
@@ -173,7 +173,7 @@ pub async fn a_sealed_slot_in_grace_proves_nothing(fixture: &dyn Fixture) {
     let (kept, holder) = (desk.key("kept"), nonce());
     let token = desk.granted(&kept, holder, LONG).await;
     fixture.restart().await;
-    let grace = Grace::Full(WINDOW);
+    let grace = Grace::Full(SHORT);
     armed_in(fixture, (FIRST + 1, grace), (&kept, Mode::Sealed)).await;
 
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
@@ -191,7 +191,7 @@ pub async fn a_sealed_slot_in_grace_proves_nothing(fixture: &dyn Fixture) {
         assert_eq!(desk.renew(key, grant, LONG).await, moving);
     }
     assert_eq!(word(&desk.acquire(&kept, holder, LONG).await), "moving");
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     for key in [&kept, &lost] {
         assert_eq!(both_words(&mut desk, key, newcomer).await, ["moving"; 2]);
     }

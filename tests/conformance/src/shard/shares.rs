@@ -5,10 +5,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, armed_with, nonce,
-        nonce_of, renew,
-    },
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, acquire, armed_with, nonce, nonce_of, renew},
     line::{Ear, WAITER, queue},
 };
 use ringfence_coordinator::{
@@ -502,7 +499,7 @@ pub async fn in_grace_a_share_is_put_back_without_room(fixture: &dyn Fixture) {
     let kept = desk.shares(&key, permits(1, 2)).await;
     let (ghost, _) = desk.shares(&key, permits(1, 2)).await;
     fixture.restart().await;
-    let mut desk = rearmed(fixture, WINDOW).await;
+    let mut desk = rearmed(fixture, SHORT).await;
 
     let [lost, other] = [8, 9].map(|number| (nonce(), Token::new(Epoch(FIRST), number)));
     assert_eq!(
@@ -515,7 +512,7 @@ pub async fn in_grace_a_share_is_put_back_without_room(fixture: &dyn Fixture) {
     }
     assert_eq!(desk.holders(&key).await.len(), 4);
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     let held = [kept.0, lost.0, other.0];
     assert_eq!(desk.holders(&key).await, held, "{ghost} was not put back");
     for released in [lost.0, other.0] {

@@ -4,7 +4,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_open_but, all_slots, arm,
+        Desk, FIRST, LONG, PAST_SHORT, QUIET, SHORT, acquire, all_open_but, all_slots, arm,
         armed_with, control, marked_quiet, nonce, quiet_mark, renew,
     },
 };
@@ -149,7 +149,7 @@ pub async fn a_quiet_mark_fails_over_a_shut_slot(fixture: &dyn Fixture) {
 
 /// Quiet implies that no timer runs.
 pub async fn a_quiet_mark_fails_in_grace(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     desk.map = QUIET;
     let mark = quiet_mark(FIRST, QUIET, all_slots());
     assert!(!marked_quiet(fixture, &mark).await.expect("it is armed"));
@@ -158,7 +158,7 @@ pub async fn a_quiet_mark_fails_in_grace(fixture: &dyn Fixture) {
         "grace"
     );
 
-    fixture.elapse(PAST_WINDOW).await;
+    fixture.elapse(PAST_SHORT).await;
     assert!(
         !desk.is_quiet().await,
         "the mark failed, and is not made later"
@@ -213,11 +213,11 @@ pub async fn quiet_and_full_path_answer_alike(fixture: &dyn Fixture) {
         let ops = [
             renew(first, any, LONG),
             Op::Release { nonce: first },
-            acquire(first, WINDOW),
-            acquire(first, WINDOW),
+            acquire(first, SHORT),
+            acquire(first, SHORT),
             acquire(second, LONG),
             renew(second, any, LONG),
-            renew(first, any, WINDOW),
+            renew(first, any, SHORT),
             Op::Release { nonce: second },
             acquire(second, LONG),
         ];
@@ -228,7 +228,7 @@ pub async fn quiet_and_full_path_answer_alike(fixture: &dyn Fixture) {
                 words.push(word(&desk.batch(&[request]).await.replies[0]));
             }
             if round == 0 {
-                fixture.elapse(PAST_WINDOW).await;
+                fixture.elapse(PAST_SHORT).await;
             } else {
                 let batch = ops.clone().map(|op| desk.request(&key, op));
                 words.extend(desk.batch(&batch).await.replies.iter().map(word));

@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, WINDOW, acquire, armed_with, nonce, nonce_of},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, acquire, armed_with, nonce, nonce_of},
     line::{Ear, HOLDER, WAITER, queue, queue_for},
 };
 use crate::cancel::after_every_turn;
@@ -21,7 +21,7 @@ pub async fn a_release_grants_to_the_first_ticket_and_tells_its_client_once(fixt
         let waiting = [(); 3].map(|()| nonce_of(WAITER));
         let (key, (mut holder, _)) = desk.with_queue("key", LONG, &[]).await;
         for (sent, (nonce, tokens)) in waiting.into_iter().zip([7, 1, 2]).enumerate() {
-            let op = queue_for(nonce, sent as u64, (tokens, WINDOW));
+            let op = queue_for(nonce, sent as u64, (tokens, SHORT));
             assert_eq!(word(&desk.one(&key, op).await), "held");
         }
         for (sent, (nonce, tokens)) in waiting.into_iter().zip([7, 1, 2]).enumerate() {
@@ -33,7 +33,7 @@ pub async fn a_release_grants_to_the_first_ticket_and_tells_its_client_once(fixt
                 nonce,
                 token: found.token,
                 tokens,
-                claim: WINDOW,
+                claim: SHORT,
                 sent: Instant::from_nanos(sent as u64),
                 contended: sent < 2,
             };
