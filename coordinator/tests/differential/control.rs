@@ -1,15 +1,13 @@
 //! Operations on both shards as a whole.
 
-use std::time::Duration;
-
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, MapVersion},
-    shard::{Arm, ArmAnswer, Grace, Inspection, MarkQuiet, Mode, SlotState, SlotStates},
+    shard::{Arm, ArmAnswer, Grace, MarkQuiet, Mode, SlotState, SlotStates},
 };
 
 use super::{
-    pair::{Checked, Pair, gone, lock_key, slot_count, wall_ms},
+    pair::{Checked, Pair, gone, lock_key, slot_count},
     steps::{Arming, When},
 };
 
@@ -18,11 +16,7 @@ impl Pair<'_> {
     pub(crate) async fn arm(&mut self, arming: &Arming) -> Checked {
         let arm = self.arming(arming);
         let [redis, memory] = &mut self.movers;
-        let before = wall_ms();
         let expected = redis.arm(&arm).await;
-        self.asked_ms = [before, wall_ms()];
-        // The answer does not tell when it was armed, and the state does.
-        let grace_ms = arming.grace.unwrap_or_default().as_millis() as u64;
         let armed_now = matches!(
             expected,
             Ok(ArmAnswer {
@@ -30,11 +24,6 @@ impl Pair<'_> {
                 ..
             })
         );
-        let grace_until = self.redis.grace_until().await.filter(|_| armed_now);
-        // A grace of before may go on for longer.
-        let armed_at = grace_until.map(|until| until - grace_ms);
-        let armed_at = armed_at.filter(|at| *at <= self.asked_ms[1]);
-        self.clock.set(armed_at.unwrap_or(self.asked_ms[1]));
         let found = memory.arm(&arm).await;
         let Some((expected, found)) = self.both(expected, found, &arm).await? else {
             return Ok(());
@@ -43,10 +32,8 @@ impl Pair<'_> {
             .count(if armed_now { "armed" } else { "armed before" });
         if armed_now {
             self.away = arming.away.map(|_| gone()).into_iter().collect();
-            self.ends.grace_ms = grace_until.filter(|_| grace_ms > 0).unwrap_or_default();
         }
-        let same = expected.armed_now == found.armed_now
-            && self.near(expected.grace_left, found.grace_left);
+        let same = expected.armed_now == found.armed_now && expected.grace_left == found.grace_left;
         self.check(same, &arm, &expected, &found)
     }
 
@@ -89,10 +76,7 @@ impl Pair<'_> {
             slots,
         };
         let [redis, memory] = &mut self.movers;
-        let before = wall_ms();
         let expected = redis.mark_quiet(&mark).await;
-        self.asked_ms = [before, wall_ms()];
-        self.clock.set(self.asked_ms[1]);
         let found = memory.mark_quiet(&mark).await;
         let Some((expected, found)) = self.both(expected, found, &mark).await? else {
             return Ok(());
@@ -122,10 +106,7 @@ impl Pair<'_> {
     pub(crate) async fn inspect(&mut self, key: usize) -> Checked {
         let key = lock_key(key);
         let [redis, memory] = &mut self.movers;
-        let before = wall_ms();
         let expected = redis.inspect(&key).await;
-        self.asked_ms = [before, wall_ms()];
-        self.clock.set(self.asked_ms[1]);
         let found = memory.inspect(&key).await;
         let Some((expected, found)) = self.both(expected, found, &key).await? else {
             return Ok(());
@@ -135,10 +116,7 @@ impl Pair<'_> {
         } else {
             "not found"
         });
-        let (one, one_left) = timeless(&expected);
-        let (other, other_left) = timeless(&found);
-        let same = one == other && self.near(one_left, other_left);
-        self.check(same, &key, &expected, &found)
+        self.check(expected == found, &key, &expected, &found)
     }
 
     /// One below the usual, the usual, or one above, which is the usual from then on.
@@ -150,17 +128,4 @@ impl Pair<'_> {
             engine: ClientId(u128::from(number)),
         }
     }
-}
-
-/// An inspection without the time that is left, and that.
-fn timeless(inspection: &Inspection) -> (Inspection, Duration) {
-    let mut timeless = inspection.clone();
-    let holder = timeless.holder.as_mut();
-    let left = holder.map_or(Duration::ZERO, |holder| {
-        std::mem::take(&mut holder.remaining)
-    });
-    for holder in &mut timeless.others {
-        holder.remaining = Duration::ZERO;
-    }
-    (timeless, left)
 }

@@ -10,8 +10,8 @@ use ringfence_coordinator::{
 };
 
 use super::{
-    pair::{ANSWER_MS, Checked, Pair, lock_key, wall_ms},
-    steps::{CLIENTS, Claim, Deed, KEYS, Verb},
+    pair::{Checked, Pair, lock_key},
+    steps::{CLIENTS, Claim, Deed, Verb},
 };
 
 impl Pair<'_> {
@@ -25,14 +25,7 @@ impl Pair<'_> {
         };
         let batch: Vec<_> = deeds.iter().map(|deed| self.request(map, deed)).collect();
         let [redis, memory] = &mut self.locks;
-        let before = wall_ms();
         let expected = redis.call(&batch).await;
-        self.asked_ms = [before, wall_ms()];
-        // From when a lease counts is not the moment that the answer tells, if the server was held up.
-        self.skewed = wall_ms() - before > ANSWER_MS;
-        let now = expected.as_ref().ok().and_then(|answers| answers.now);
-        let now_ms = now.map_or(self.asked_ms[1], |now| now.0);
-        self.clock.set(now_ms);
         let found = memory.call(&batch).await;
         for _ in deeds {
             self.tally.count("operations");
@@ -42,13 +35,10 @@ impl Pair<'_> {
         };
         self.compare(&batch, &expected, &found)?;
         for (deed, reply) in deeds.iter().zip(&expected.replies) {
-            self.learn(deed, reply, now_ms);
-        }
-        if self.is_near_an_end() {
-            return Ok(());
+            self.learn(deed, reply);
         }
         for notification in self.heard().await? {
-            self.learn_of(&notification, now_ms);
+            self.learn_of(&notification);
         }
         Ok(())
     }
@@ -69,10 +59,7 @@ impl Pair<'_> {
                 // Redis may not know of a renewal yet when it tells which share ends first.
             ) => {
                 let is_sooner = label.as_str().is_empty() && one < other;
-                (self.near(*one, *other) || is_sooner) && label == its && position == its_position
-            }
-            (Reply::Grace { retry_after: one }, Reply::Grace { retry_after: other }) => {
-                self.near(*one, *other)
+                (one == other || is_sooner) && label == its && position == its_position
             }
             (one, other) => one == other,
         };
@@ -94,27 +81,16 @@ impl Pair<'_> {
     }
 
     /// A message tells of a record that nobody asked for in this batch.
-    pub(crate) fn learn_of(&mut self, notification: &Notification, now_ms: u64) {
+    pub(crate) fn learn_of(&mut self, notification: &Notification) {
         let Notification::Granted(turn) = notification else {
             return self.tally.count("contended by message");
         };
         self.tally.count("turns");
         self.tokens.insert(turn.nonce.sequence, turn.token);
-        let key = (0..KEYS.len()).find(|key| lock_key(*key) == turn.key);
-        let end_ms = now_ms + turn.claim.as_millis() as u64;
-        self.ends.also(key.expect("a key in play"), end_ms);
     }
 
-    fn learn(&mut self, deed: &Deed, reply: &Reply, now_ms: u64) {
-        let lease = match &deed.verb {
-            Verb::Acquire { lease, .. }
-            | Verb::Renew { lease, .. }
-            | Verb::Confirm { lease, .. }
-            | Verb::Adopt { lease, .. } => *lease,
-            Verb::Release | Verb::Remove(_) => Duration::ZERO,
-        };
-        let end_ms = now_ms + lease.as_millis() as u64;
-        self.learn_of_ticket(deed, reply, now_ms);
+    fn learn(&mut self, deed: &Deed, reply: &Reply) {
+        self.learn_of_ticket(deed, reply);
         match reply {
             Reply::Granted {
                 token, contended, ..
@@ -124,7 +100,6 @@ impl Pair<'_> {
                 self.tally
                     .count(if again { "granted again" } else { "granted" });
                 self.count_contended(*contended);
-                self.ends.also(deed.key, end_ms);
             }
             Reply::Renewed {
                 reclaimed,
@@ -141,12 +116,10 @@ impl Pair<'_> {
                     self.tally.count("renewed, moving");
                 }
                 self.count_contended(*contended);
-                self.ends.also(deed.key, end_ms);
             }
             Reply::Adopted { contended } => {
                 self.tally.count("adopted");
                 self.count_contended(*contended);
-                self.ends.also(deed.key, end_ms);
             }
             Reply::Released { held: true } => {
                 let removed = matches!(deed.verb, Verb::Remove(_));
@@ -177,7 +150,7 @@ impl Pair<'_> {
     }
 
     /// Where a ticket may have been written or renewed.
-    fn learn_of_ticket(&mut self, deed: &Deed, reply: &Reply, now_ms: u64) {
+    fn learn_of_ticket(&self, deed: &Deed, reply: &Reply) {
         let Verb::Acquire {
             ticket: Some(_), ..
         } = deed.verb
@@ -187,7 +160,6 @@ impl Pair<'_> {
         match reply {
             Reply::Held { .. } | Reply::Grace { .. } | Reply::NeedProof { .. } => {
                 self.tally.count("queued");
-                self.ends.ticket(now_ms);
             }
             _ => {}
         }

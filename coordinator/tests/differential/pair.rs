@@ -13,27 +13,20 @@ use std::{
 use proptest::test_runner::TestCaseError;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
-    clock::{BootClock, Clock, Instant},
+    clock::{Clock, Instant},
     ids::Token,
     name::{LockKey, Namespace},
     random::Random,
     shard::{LockLane, LockLink, MigrationLink, Shard, ShardError, memory::MemoryShard},
 };
 use ringfence_ring::{Slot, SlotCount};
-use tokio::time::sleep;
 
 use super::{
-    ends::Ends,
     notifications::{Ears, listen},
     steps::{Arming, KEYS, Step},
     tally::Tally,
 };
 use crate::redis_fixture::Redis;
-
-/// How far two times may be apart, in milliseconds; and how near to now an end may lie.
-const TOLERANCE_MS: u64 = 2;
-/// How long an answer may take, in milliseconds.
-pub(crate) const ANSWER_MS: u64 = 2;
 
 pub(crate) type Checked<T = ()> = Result<T, TestCaseError>;
 
@@ -42,11 +35,9 @@ pub(crate) type Checked<T = ()> = Result<T, TestCaseError>;
 pub(crate) struct HandClock(AtomicU64);
 
 impl HandClock {
-    /// Makes the memory shard's time `shard_ms`.
-    pub(crate) fn set(&self, shard_ms: u64) {
-        let ahead_ms = MemoryShard::CLOCK_AHEAD.as_millis() as u64;
-        self.0
-            .store((shard_ms - ahead_ms) * 1_000_000, Ordering::Relaxed);
+    fn pass(&self, length: Duration) {
+        let nanos = length.as_nanos() as u64;
+        self.0.fetch_add(nanos, Ordering::Relaxed);
     }
 }
 
@@ -60,16 +51,11 @@ impl Clock for HandClock {
     }
 }
 
-/// The servers' wall clock is this machine's.
-pub(crate) fn wall_ms() -> u64 {
-    BootClock.unix().as_millis() as u64
-}
-
 /// An empty Redis, an empty memory shard, and what both have been told.
 pub(crate) struct Pair<'a> {
     pub(crate) redis: &'a Redis,
     memory: Arc<MemoryShard>,
-    pub(crate) clock: Arc<HandClock>,
+    clock: Arc<HandClock>,
     /// To Redis, and to memory.
     pub(crate) locks: [Box<dyn LockLink>; 2],
     /// The same.
@@ -84,20 +70,14 @@ pub(crate) struct Pair<'a> {
     pub(crate) away: Vec<Slot>,
     /// Of each nonce.
     pub(crate) tokens: HashMap<u64, Token>,
-    pub(crate) ends: Ends,
     /// Of each client.
     pub(crate) ears: Vec<Ears>,
-    /// Before and after Redis was asked last.
-    pub(crate) asked_ms: [u64; 2],
-    /// The last answer took long: what Redis wrote may end at another time than it told.
-    pub(crate) skewed: bool,
 }
 
 impl<'a> Pair<'a> {
     pub(crate) async fn new(redis: &'a Redis, tally: &'a Tally) -> Self {
         redis.flush().await;
         let clock = Arc::new(HandClock::default());
-        clock.set(wall_ms());
         let memory = MemoryShard::new(clock.clone(), Arc::new(Random::seeded(1)));
         let (locks, movers) = connect(redis, &memory).await;
         let ears = listen(redis, &memory).await;
@@ -114,22 +94,13 @@ impl<'a> Pair<'a> {
             moved: 1,
             away: Vec::new(),
             tokens: HashMap::new(),
-            ends: Ends::default(),
             ears,
-            asked_ms: [0; 2],
-            skewed: false,
         }
     }
 
-    /// Takes every step, or as many as can be compared.
     pub(crate) async fn run(mut self, steps: &[Step]) -> Checked {
         for step in steps {
-            self.wait_for_ends().await;
             self.step(step).await?;
-            if self.is_near_an_end() {
-                self.tally.count("ended early");
-                break;
-            }
         }
         Ok(())
     }
@@ -171,18 +142,17 @@ impl<'a> Pair<'a> {
             Step::Forget { rearm } => {
                 self.redis.flush().await;
                 self.memory.faults().forget();
-                self.ends = Ends::default();
                 self.begin_anew(rearm.as_ref()).await
             }
             Step::Pass(length) => {
-                sleep(*length).await;
+                self.redis.elapse(*length).await;
+                self.clock.pass(*length);
                 Ok(())
             }
         }
     }
 
     async fn begin_anew(&mut self, rearm: Option<&Arming>) -> Checked {
-        self.ends.grace_ms = 0;
         (self.locks, self.movers) = connect(self.redis, &self.memory).await;
         self.ears = listen(self.redis, &self.memory).await;
         match rearm {
@@ -212,7 +182,7 @@ impl<'a> Pair<'a> {
         Ok(None)
     }
 
-    /// Fails unless they are the `same`, or may rightly differ.
+    /// Fails unless they are the `same`.
     pub(crate) fn check(
         &self,
         same: bool,
@@ -220,36 +190,11 @@ impl<'a> Pair<'a> {
         expected: &impl Debug,
         found: &impl Debug,
     ) -> Checked {
-        if same || self.is_near_an_end() {
+        if same {
             return Ok(());
         }
         let difference = format!("{what:?}\n   redis: {expected:?}\n  memory: {found:?}");
         Err(TestCaseError::fail(difference))
-    }
-
-    /// Whether two times are the same, but for rounding and for how long Redis was waited for.
-    pub(crate) fn near(&self, one: Duration, other: Duration) -> bool {
-        let [before, after] = self.asked_ms;
-        one.abs_diff(other) <= Duration::from_millis(TOLERANCE_MS + after - before)
-    }
-
-    /// Waits while the next answer could go either way.
-    async fn wait_for_ends(&self) {
-        loop {
-            let now_ms = wall_ms();
-            let soon = now_ms - TOLERANCE_MS..=now_ms + TOLERANCE_MS + ANSWER_MS;
-            if !self.ends.any_in(soon) {
-                return;
-            }
-            sleep(Duration::from_millis(1)).await;
-        }
-    }
-
-    /// Whether the last answer could have gone either way.
-    pub(crate) fn is_near_an_end(&self) -> bool {
-        let [before, after] = self.asked_ms;
-        let range = before.saturating_sub(TOLERANCE_MS)..=after + TOLERANCE_MS;
-        self.skewed || self.ends.any_in(range)
     }
 }
 

@@ -27,21 +27,4 @@ impl Redis {
                 .unwrap();
         }
     }
-
-    /// When the grace of the one armed life ends, on the server's clock.
-    pub(crate) async fn grace_until(&self) -> Option<u64> {
-        let mut raw = self.raw().await;
-        let states: Vec<String> = redis::cmd("KEYS")
-            .arg("ringfence:life:*:state")
-            .query_async(&mut raw)
-            .await
-            .unwrap();
-        let [state] = &states[..] else { return None };
-        redis::cmd("HGET")
-            .arg(state)
-            .arg("grace")
-            .query_async(&mut raw)
-            .await
-            .unwrap()
-    }
 }

@@ -16,6 +16,9 @@ const NONCES: u64 = 6;
 /// of so many clients.
 pub(crate) const CLIENTS: u64 = 3;
 
+/// Of leases and claims, in milliseconds.
+const LENGTH_MS: Range<u64> = 100..4_000;
+
 /// One thing done.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -23,21 +26,20 @@ pub(crate) enum Step {
     Elapse(Duration),
 }
 
-/// Many steps; `lengths` are those of leases and claims, in milliseconds. Without `pauses` no time is
-/// let pass.
-pub(crate) fn steps(lengths: Range<u64>, pauses: bool) -> impl Strategy<Value = Vec<Step>> {
+/// Many steps.
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let keep = TICKET_KEEP.as_millis() as u64;
     let pause = prop_oneof![1..300_u64, 1..keep, keep - 50..keep + 50]
         .prop_map(|ms| Step::Elapse(Duration::from_millis(ms)));
     let step = prop_oneof![
-        20 => op(lengths).prop_map(Step::Ask),
-        u32::from(pauses) * 4 => pause,
+        20 => op().prop_map(Step::Ask),
+        4 => pause,
     ];
     vec(step, 1..60)
 }
 
-fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
-    let length = move || lengths.clone().prop_map(Duration::from_millis);
+fn op() -> impl Strategy<Value = Op> {
+    let length = || LENGTH_MS.prop_map(Duration::from_millis);
     let ticket = (0..50_u64, length()).prop_map(|(sent, claim)| Ticket {
         sent: Instant::from_nanos(sent),
         claim,
