@@ -15,7 +15,7 @@ use tokio::{
 
 /// Set for the process that is to be killed.
 const VICTIM: &str = "RINGFENCE_SPAWN_VICTIM";
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 /// Sends `line` and answers the first line that comes back.
 async fn ask(port: u16, line: &str) -> std::io::Result<String> {

@@ -13,7 +13,8 @@ use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql}
 use super::races::{LONG, acquire, arm, arm_with, key, nonce, renewal, request};
 use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
 
-const GRACE: Duration = Duration::from_millis(500);
+/// Shorter than the lease that is put back.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// A shard on a server of its own.
 #[async_trait(?Send)]
@@ -44,6 +45,8 @@ async fn on_postgresql(tables: Tables) -> Postgres {
 
 /// Crashes the server while a lock is held. Returns the token of that.
 async fn crash(fixture: &mut dyn Crashes) -> Token {
+    // However long the crash takes, the clock stands still from now on.
+    fixture.elapse(Duration::ZERO).await;
     let shard = fixture.shard();
     arm(&*shard, fixture.topology()).await;
     let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
@@ -123,7 +126,7 @@ async fn unlogged_tables_begin_another_life_in_which_holders_put_their_locks_bac
             ..
         }
     ));
-    tokio::time::sleep(GRACE + Duration::from_millis(50)).await;
+    fixture.elapse(GRACE + Duration::from_secs(1)).await;
     let held = link.call(&asked).await.unwrap().replies.remove(0);
     assert!(matches!(held, Reply::Held { .. }), "{held:?}");
     let free = [request(&key(1), acquire(nonce(2, 2), LONG, false))];

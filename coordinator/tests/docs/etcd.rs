@@ -15,7 +15,7 @@ use ringfence_test_support::database::etcd::Etcd;
 
 use super::{
     races::{Belief, LONG, acquire, arm, key, nonce, renewal, request},
-    witnessed::{self, LEASE, Stubborn, grants, hold_once, until_the_deadline},
+    witnessed::{self, LEASE, Stubborn, deadline, grants, hold_once},
 };
 use crate::etcd_fixture::OnEtcd;
 
@@ -150,16 +150,13 @@ async fn hold_up_to_the_lease(
     let Reply::Granted { token, .. } = its.call(&asked).await[0] else {
         return;
     };
+    let deadline = deadline(sent);
     // A late answer is none.
-    if BootClock.now() < sent + LEASE / 2 {
-        belief.begins(key, nonce, token);
+    if BootClock.now() < deadline {
+        belief.begins_until(key, (nonce, deadline), token);
         granted.fetch_add(1, Relaxed);
-        let is_released = !nonce.sequence.is_multiple_of(4);
-        if !is_released {
-            until_the_deadline(sent).await;
-        }
-        belief.ends(key, nonce);
-        if is_released {
+        if !nonce.sequence.is_multiple_of(4) {
+            belief.ends(key, nonce);
             its.call(&[request(key, Op::Release { nonce })]).await;
         }
     }

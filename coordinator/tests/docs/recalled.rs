@@ -16,7 +16,7 @@ use super::races::{LONG, acquire, arm, key, nonce, request};
 use crate::{docs_fixture::Docs, etcd_fixture::OnEtcd, zookeeper_fixture::OnZookeeper};
 
 /// The limit of the wait for a glance.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 async fn take(link: &mut dyn LockLink, client: u64) -> Option<Token> {
     take_of(link, 0, client).await

@@ -11,23 +11,22 @@ use std::{
 use futures_util::future::join_all;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
-    clock::{BootClock, Clock, Instant},
+    clock::{BootClock, Clock, Instant, sleep_until},
     ids::Nonce,
     limits::{MARGIN, RHO_PERMILLE},
     name::LockKey,
     shard::{LockLane, LockLink, Op, Reply, Request, Shard},
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use super::races::{Belief, LONG, acquire, arm, key, nonce, request};
+use super::races::{Belief, LONG, WITHIN, acquire, arm, key, nonce, request};
 
 /// The lease of holders that crash.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
 
-/// Waits until the deadline of a lease that was asked for at `sent`, as an engine counts it.
-pub(super) async fn until_the_deadline(sent: Instant) {
-    let lease = LEASE * (1000 - RHO_PERMILLE) / 1000 - MARGIN;
-    sleep((sent + lease).since(BootClock.now())).await;
+/// The deadline of a lease that was asked for at `sent`, as an engine counts it.
+pub(super) fn deadline(sent: Instant) -> Instant {
+    sent + LEASE * (1000 - RHO_PERMILLE) / 1000 - MARGIN
 }
 
 /// Holders that never release, in processes that ask at different rates: each has the lock until its deadline, and alone.
@@ -49,18 +48,19 @@ pub(super) async fn a_lock_is_free_after_its_lease_and_not_before_its_deadline(
             let asked = [request(&key, acquire(nonce, LEASE, false))];
             let sent = BootClock.now();
             if let Reply::Granted { token, .. } = link.call(&asked).await.unwrap().replies[0] {
+                let deadline = deadline(sent);
                 // A late answer is none.
-                if BootClock.now() < sent + LEASE / 2 {
-                    belief.begins(&key, nonce, token);
-                    until_the_deadline(sent).await;
-                    belief.ends(&key, nonce);
+                if BootClock.now() < deadline {
+                    belief.begins_until(&key, (nonce, deadline), token);
+                    taken.fetch_add(1, Relaxed);
+                    sleep_until(&BootClock, deadline).await;
                 }
-                taken.fetch_add(1, Relaxed);
             }
             sleep(pause).await;
         }
     });
-    join_all(processes).await;
+    let taken = timeout(WITHIN, join_all(processes)).await;
+    taken.expect("it is taken often enough");
 }
 
 /// A process has seen the clock unchanged since before the grant of a process that knows nothing of that, and counts all the

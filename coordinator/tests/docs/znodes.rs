@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The limit of every wait.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 /// A session looks for old documents after so many new ones.
 const MADE: usize = 512;

@@ -29,7 +29,7 @@ use super::{
 use crate::zookeeper_fixture::{OnZookeeper, shard_at};
 
 /// The limit of a wait for what comes at once.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn a_lock_is_free_after_its_lease_and_not_before_its_deadline() {

@@ -35,7 +35,7 @@ use crate::{
 use super::servers::{Servers, founding, join_with, successor};
 
 /// The limit of every wait: a leader is elected within 2 s, or within 4 s if the votes are split.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(120);
 
 /// A topology whose one shard is on Redis.
 struct OnEtcd {

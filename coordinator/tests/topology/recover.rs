@@ -19,7 +19,7 @@ use super::servers::{
 const RACERS: usize = 8;
 
 /// How long a process that is held up may take to get there.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 impl Servers {
     /// Has the server at `place` look as one that is armed with `epoch`, and then was raised to `raised`.
