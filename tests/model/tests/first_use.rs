@@ -17,7 +17,7 @@ hold! {
     two_processes_that_end: "both-crash",
     a_restart_and_two_foundings: "restart-two-foundings",
     a_restart: "restart",
-    a_restart_and_a_list_in_another: "contained-restart",
+    a_restart_and_a_list_in_another: "contained-restart" long,
 }
 
 break_without! {

@@ -1,18 +1,29 @@
-//! A test for every clean configuration, and one for every rule.
+//! A test for every clean configuration, and one for every rule. Those that take more than a second or two are marked `long`.
 //!
 //! `cargo run --release -p ringfence-model -- all` goes to the end of what they begin.
 
 use ringfence_model::{Checkable, Control, Named, Ruled, Verdict, check};
 
+macro_rules! model_test {
+    ($test:ident, $run:expr) => {
+        #[test]
+        fn $test() {
+            $run;
+        }
+    };
+    ($test:ident, $run:expr, long) => {
+        #[test]
+        #[ignore = "long: many states"]
+        fn $test() {
+            $run;
+        }
+    };
+}
+
 /// A test that each of the clean configurations holds, and one that none is left out.
 macro_rules! hold {
-    ($($test:ident: $name:literal,)*) => {
-        $(
-            #[test]
-            fn $test() {
-                must_hold($name);
-            }
-        )*
+    ($($test:ident: $name:literal $($long:ident)?,)*) => {
+        $(model_test!($test, must_hold($name) $(, $long)?);)*
 
         #[test]
         fn every_configuration_is_tested() {
@@ -24,13 +35,8 @@ macro_rules! hold {
 
 /// A test that each of the rules is needed, and one that none is left out.
 macro_rules! break_without {
-    ($($test:ident: $rule:ident,)*) => {
-        $(
-            #[test]
-            fn $test() {
-                must_break_without(Rule::$rule);
-            }
-        )*
+    ($($test:ident: $rule:ident $($long:ident)?,)*) => {
+        $(model_test!($test, must_break_without(Rule::$rule) $(, $long)?);)*
 
         #[test]
         fn every_rule_is_tested() {
