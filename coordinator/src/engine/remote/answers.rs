@@ -149,10 +149,11 @@ impl Session {
 
     fn pong(&self, id: u64, valid_for: Option<Duration>, behind: &[(u64, Duration)]) {
         let mut table = self.table.lock();
-        table.ping.take_if(|ping| ping.id == id);
-        let Some(sent) = table.sent_at(id) else {
+        // Grants that were told first may count from later asks.
+        let Some(ping) = table.ping.take_if(|ping| ping.id == id) else {
             return;
         };
+        let sent = ping.since;
         let mut shortest = None;
         for entry in table.entries.values() {
             let (Stage::Held { is_here: true, .. }, Some(ask)) = (&entry.stage, entry.ask) else {
