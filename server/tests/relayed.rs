@@ -19,7 +19,9 @@ use ringfence_api::v1::{
 use ringfence_client::{BootClock, Client, Clock, Coordinators, Guard, Instant, ReleaseAnswer};
 use ringfence_test_support::eventually;
 use tokio::{
-    net::TcpListener,
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinSet,
     time::{sleep_until, timeout},
 };
@@ -198,7 +200,7 @@ struct UnderWay {
     passing: Arc<Passing>,
     session: usize,
     answers: Streaming<SessionResponse>,
-    /// With the time at which each may arrive, in the order in which they left.
+    /// With the time at which each arrives, in the order of these times.
     due: VecDeque<(tokio::time::Instant, Answer)>,
 }
 
@@ -226,7 +228,8 @@ impl UnderWay {
         seen.answers.push((self.session, answer.ask_id, told));
         if let Some(length) = length {
             let at = tokio::time::Instant::now() + length;
-            self.due.push_back((at, answer));
+            let place = self.due.partition_point(|(its, _)| *its <= at);
+            self.due.insert(place, (at, answer));
         }
     }
 }
@@ -272,6 +275,26 @@ async fn a_pong_renews_no_lock_that_the_coordinator_has_not_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pong_renews_after_grants_of_later_asks() {
+    let scene = Scene::set().await;
+    let relay = Relay::to(&scene).await;
+    let client = relay.client().await;
+    relay.answers(|_, told| {
+        let is_pong = matches!(told, Told::Pong(_));
+        Some(Duration::from_millis(if is_pong { 300 } else { 0 }))
+    });
+    let lease = 5 * LEASE;
+    let guard = acquired(&client, "key", lease).await;
+    let granted_until = guard.deadline();
+    while guard.deadline() == granted_until {
+        acquired(&client, "other", lease).await.release().await;
+        assert!(guard.is_held(), "no pong has renewed it");
+    }
+    assert!(guard.deadline() <= relay.latest_deadline());
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_without_answers_is_left_before_its_locks_end() {
     let scene = Scene::set().await;
     let relay = Relay::to(&scene).await;
@@ -283,6 +306,60 @@ async fn a_session_without_answers_is_left_before_its_locks_end() {
     eventually("another session renews it", async || {
         assert!(guard.is_held());
         relay.sessions() > silent && guard.deadline() > end
+    })
+    .await;
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+/// A way to a coordinator that can forget its connections without a word, as a firewall does: new ones are carried.
+struct Forgetful {
+    url: String,
+    forgets: watch::Sender<()>,
+    _carriers: JoinSet<()>,
+}
+
+impl Forgetful {
+    async fn to(scene: &Scene) -> Self {
+        let coordinator = scene.url.trim_start_matches("http://").to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (forgets, forgotten) = watch::channel(());
+        let mut carriers = JoinSet::new();
+        carriers.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((mut caller, _)) = listener.accept().await {
+                let (mut forgotten, coordinator) = (forgotten.clone(), coordinator.clone());
+                forgotten.mark_unchanged();
+                connections.spawn(async move {
+                    let mut callee = TcpStream::connect(&coordinator).await.unwrap();
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut caller, &mut callee) => {}
+                        // Both ends stay open.
+                        _ = forgotten.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self {
+            url,
+            forgets,
+            _carriers: carriers,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_went_silent_is_replaced_and_its_lock_is_kept() {
+    let scene = Scene::set().await;
+    let way = Forgetful::to(&scene).await;
+    let client = Client::builder().coordinators(Coordinators::new(&way.url));
+    let client = client.build().await.unwrap();
+    let guard = client.lock("key").acquire().await.unwrap();
+    way.forgets.send(()).unwrap();
+    // Until the silence is noticed, calls and waits end without an answer.
+    eventually("served over another connection", async || {
+        let other = client.lock("other").wait(LEASE).acquire().await;
+        other.is_ok()
     })
     .await;
     assert_eq!(guard.release().await, ReleaseAnswer::Held);

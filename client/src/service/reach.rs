@@ -37,6 +37,11 @@ use super::{seen, told};
 /// A coordinator that does not take a connection is given up after this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
+/// How often a coordinator is asked whether the connection still reaches it, and the time that it has for its answer:
+/// together less than a third of the default lease. A host or a firewall that forgets a connection does not say so.
+const PING_EVERY: Duration = Duration::from_secs(5);
+const PONG_WITHIN: Duration = Duration::from_secs(3);
+
 /// A call without a wait is given up after this.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
@@ -91,7 +96,11 @@ impl Reach {
                     return Err(CoordinatorError::refused(message));
                 }
             };
-            let endpoint = endpoint.connect_timeout(CONNECT_WITHIN);
+            let endpoint = endpoint
+                .connect_timeout(CONNECT_WITHIN)
+                .http2_keep_alive_interval(PING_EVERY)
+                .keep_alive_timeout(PONG_WITHIN)
+                .keep_alive_while_idle(true);
             Ok((named(url, of), endpoint.connect_lazy()))
         };
         Ok(Self {
