@@ -61,8 +61,8 @@ impl Lock {
         self
     }
 
-    /// Limits the hold to `length`, counted from the request. The lock is renewed until then, not
-    /// after.
+    /// Limits the hold to `length`, counted from the request: at least 100 ms, at most ten years. The lock is renewed
+    /// until then, not after.
     pub fn hold_for(mut self, length: Duration) -> Self {
         self.hold_for = Some(length);
         self

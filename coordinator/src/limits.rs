@@ -20,6 +20,9 @@ pub const LABEL_BYTES_MAX: usize = 64;
 /// The shortest lease. The margin and the clocks' rates would take most of a shorter one.
 pub const LEASE_MIN: Duration = Duration::from_millis(100);
 
+/// The longest fixed hold. A lock that is to be held for longer is held until its release.
+pub const HOLD_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// The longest lease, unless the topology was founded with another. Also the length of a grace.
 pub const LEASE_MAX: Duration = Duration::from_secs(30);
 

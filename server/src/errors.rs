@@ -16,7 +16,7 @@ use ringfence_client::{
         limits::{AMOUNT_MAX, IDS_MAX, SEGMENTS_MAX},
         segment::Refusal,
     },
-    limits::{KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
+    limits::{HOLD_MAX, KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
 };
 
 use crate::fields::to_length;
@@ -64,12 +64,9 @@ fn key(length: usize) -> Error {
 
 /// A lock that was not granted, or a call about one that failed.
 pub(crate) fn lock(error: &AcquireError) -> Error {
-    let short = |field, length: &dyn Debug| {
-        Error::invalid(
-            field,
-            format!("{length:?}"),
-            format!("at least {LEASE_MIN:?}"),
-        )
+    let at_least = format!("at least {LEASE_MIN:?}");
+    let length_of = |field, length: &dyn Debug, limit: String| {
+        Error::invalid(field, format!("{length:?}"), limit)
     };
     let reason = match error {
         AcquireError::Name(error) => return name(error),
@@ -90,8 +87,11 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
                 "the whole key",
             );
         }
-        AcquireError::LeaseTooShort(lease) => return short("lease", lease),
-        AcquireError::HoldTooShort(length) => return short("hold_for", length),
+        AcquireError::LeaseTooShort(lease) => return length_of("lease", lease, at_least),
+        AcquireError::HoldTooShort(length) => return length_of("hold_for", length, at_least),
+        AcquireError::HoldTooLong(length) => {
+            return length_of("hold_for", length, format!("at most {HOLD_MAX:?}"));
+        }
         AcquireError::Closed => return stopping(),
         AcquireError::Held { .. } => Reason::Held,
         AcquireError::Moving { .. } | AcquireError::Moved | AcquireError::Declaring(_) => {
@@ -392,6 +392,7 @@ mod tests {
             (replicated, Reason::InvalidInput),
             (AcquireError::LeaseTooShort(SHORT), Reason::InvalidInput),
             (AcquireError::HoldTooShort(SHORT), Reason::InvalidInput),
+            (AcquireError::HoldTooLong(SHORT), Reason::InvalidInput),
             (AcquireError::Moving { shard: shard() }, Reason::Moving),
             (grace, Reason::Recovering),
             (timed_out, Reason::TimedOut),

@@ -179,3 +179,22 @@ async fn nobody_waits_for_a_closed_client() {
     let asked = client.lock("other").acquire().await;
     assert!(matches!(asked, Err(AcquireError::Closed)), "{asked:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_is_too_long_is_refused_and_the_key_stays_in_use() {
+    let client = client_of(1).await;
+    for length in [Duration::from_secs(1 << 63), Duration::MAX] {
+        let refused = client.lock("key").hold_for(length).try_acquire().await;
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, AcquireError::HoldTooLong(its) if its == length));
+        assert!(
+            refused.to_string().contains("at most 315360000s"),
+            "{refused}"
+        );
+        assert!(!refused.is_retryable());
+    }
+    let longest = Duration::from_secs(315_360_000);
+    let guard = client.lock("key").hold_for(longest).try_acquire().await;
+    assert!(guard.unwrap().remaining() <= longest);
+    drop(client.lock("key").wait(SECOND).acquire().await.unwrap());
+}

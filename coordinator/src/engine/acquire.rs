@@ -9,7 +9,7 @@ use super::{
     local::{Joined, Terms},
 };
 use crate::{
-    limits::{LEASE_MIN, TOKENS_MAX},
+    limits::{HOLD_MAX, LEASE_MIN, TOKENS_MAX},
     metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
     shard::{LockKind, LockMode, ShardError},
@@ -113,8 +113,10 @@ impl Engine {
             return Err(AcquireError::Permits { count, capacity });
         }
         let lease = self.0.lease(ask.lease)?;
-        if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
-            return Err(AcquireError::HoldTooShort(hold_for));
+        match ask.hold_for {
+            Some(short) if short < LEASE_MIN => return Err(AcquireError::HoldTooShort(short)),
+            Some(long) if long > HOLD_MAX => return Err(AcquireError::HoldTooLong(long)),
+            _ => {}
         }
         let terms = Terms {
             label: ask.label.unwrap_or_else(|| self.0.label.clone()),
@@ -186,6 +188,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
             | AcquireError::LeaseTooLong { .. }
             | AcquireError::LeaseTooShort(_)
             | AcquireError::HoldTooShort(_)
+            | AcquireError::HoldTooLong(_)
             | AcquireError::TooManyWaiters { .. }
             | AcquireError::TooManyHeld(_)
             | AcquireError::TooManyEntries(_)

@@ -7,7 +7,7 @@ use ringfence_segment_lock::{impl_failure, invalid_input};
 
 use super::remote::CoordinatorError;
 use crate::{
-    limits::{HELD_MAX, LEASE_MIN, PERMITS_MAX, REENTRY_MAX},
+    limits::{HELD_MAX, HOLD_MAX, LEASE_MIN, PERMITS_MAX, REENTRY_MAX},
     name::{Label, NameError, Namespace},
     shard::{Effect, LockKind, ShardError},
 };
@@ -44,6 +44,9 @@ pub enum AcquireError {
     /// The fixed hold is too short to be of use.
     #[error("hold of {0:?} is too short: at least {LEASE_MIN:?}")]
     HoldTooShort(Duration),
+    /// The fixed hold is longer than any: without one, the lock is held until its release.
+    #[error("hold of {0:?} is too long: at most {HOLD_MAX:?}")]
+    HoldTooLong(Duration),
     /// No semaphore has so many permits, or none are taken.
     #[error("{count} of {capacity} permits: take at least 1, of at most {PERMITS_MAX}")]
     Permits {
@@ -169,6 +172,7 @@ impl AcquireError {
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)
+            | Self::HoldTooLong(_)
             | Self::Permits { .. }
             | Self::TooManyEntries(_)
             | Self::Foreign(_)
@@ -201,6 +205,7 @@ impl AcquireError {
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)
+            | Self::HoldTooLong(_)
             | Self::Permits { .. }
             | Self::Held { .. }
             | Self::Moving { .. }

@@ -52,6 +52,8 @@ impl Handle {
         (owner, observer): (Option<&Owner>, Option<&WaitObserver>),
     ) -> Result<Joined<'a>, AcquireError> {
         let now = self.now();
+        // Declared before the table, which it locks when it is dropped: also if what follows panics.
+        let place;
         let mut table = self.table(key).lock();
         if self.closed.load(Acquire) {
             return Err(AcquireError::Closed);
@@ -101,6 +103,13 @@ impl Handle {
             events: tell,
         };
         let id = queue.join(terms, once, waiter);
+        place = Place {
+            queues: self,
+            at,
+            id,
+            events,
+            answered: false,
+        };
         let due = self.next_effects(at, queue, now);
         if queue.is_empty() {
             table.remove(at);
@@ -110,13 +119,7 @@ impl Handle {
         if let (Some(observer), Some(waiting)) = (observer, in_the_way) {
             observer.tell(waiting);
         }
-        Ok(Joined::Waits(Place {
-            queues: self,
-            at,
-            id,
-            events,
-            answered: false,
-        }))
+        Ok(Joined::Waits(place))
     }
 
     fn enter(

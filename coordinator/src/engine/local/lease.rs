@@ -425,6 +425,11 @@ impl LeaseState {
         self.terms.hold_for.map(|_| ends())
     }
 
+    /// It ends with the lock of which it is a replica.
+    pub(crate) fn end_with(&self, lock: &Self) {
+        self.ends.fetch_min(lock.ends.load(Relaxed), Relaxed);
+    }
+
     /// Whether the deadline is the requested end, which no renewal can move.
     pub(crate) fn is_final(&self) -> bool {
         self.deadline.load(Relaxed) >= self.ends.load(Relaxed)
@@ -463,5 +468,6 @@ fn believed(lease: Duration) -> Duration {
 
 /// The lease with a deadline at least `length` after the request.
 fn lease_lasting(length: Duration) -> Duration {
-    (length + MARGIN) * 1000 / (1000 - RHO_PERMILLE) + Duration::from_millis(1)
+    length.saturating_add(MARGIN).saturating_mul(1000) / (1000 - RHO_PERMILLE)
+        + Duration::from_millis(1)
 }
