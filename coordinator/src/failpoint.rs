@@ -37,6 +37,8 @@ pub enum Rule {
     ConfirmWhereOpen = 1 << 12,
     /// In a recovery period, a shard neither confirms nor installs tokens.
     ConfirmAfterGrace = 1 << 13,
+    /// A waiter gives the lead back if its record there is of no use, since others have the rest of the ranks.
+    PassOverLead = 1 << 14,
     /// A mover lists the held keys of slots only once the slots are sealed.
     ListAfterSeal = 1 << 16,
     /// A mover opens a slot at its next shard only once it is empty at the former shard.

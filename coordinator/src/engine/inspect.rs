@@ -4,25 +4,26 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 
 use futures_util::{StreamExt, future::join_all, stream::BoxStream};
 use hashbrown::{HashMap, HashSet};
-use ringfence_ring::ShardId;
+use ringfence_ring::{Replicas, ShardId};
 
 use super::{AcquireError, Engine, Inner, ring::renewer::LeaseRenewer};
 use crate::{
-    ids::{Life, Nonce},
+    ids::{ClientId, Life, Nonce},
     name::{LockKey, Namespace},
     shard::{
-        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Op, Reply, Shard,
-        ShardError,
+        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Op, QueuedWaiter, Reply,
+        Shard, ShardError,
     },
 };
 
 impl Engine {
-    /// The holder of `key` and its waiters, as its shard knows them. If the lock has replicas: as the first of them
-    /// knows that has a holder.
+    /// The holder of `key` and its waiters, as its shard knows them. Of a lock with replicas: the process that a majority of
+    /// them has as the holder.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    /// [`AcquireError::Name`], [`AcquireError::Shard`]. [`AcquireError::NoMajority`]: too few replicas answered to tell
+    /// whether the lock is held.
     ///
     /// # Cancel safety
     ///
@@ -36,23 +37,12 @@ impl Engine {
         if let Some(coordinators) = &self.0.coordinators {
             return coordinators.inspect(&key).await;
         }
-        let mut answer = None;
-        for rank in self.0.routing.ranks_of(&key) {
-            let found = self.0.inspect(&rank).await;
-            let has_holder = |found: &Inspection| found.holder.is_some();
-            let tells_more = match &answer {
-                None => true,
-                Some(Err(_)) => found.is_ok(),
-                Some(Ok(_)) => found.as_ref().is_ok_and(has_holder),
-            };
-            if tells_more {
-                answer = Some(found);
-            }
-            if matches!(&answer, Some(Ok(found)) if has_holder(found)) {
-                break;
-            }
+        let declaration = self.0.routing.declaration(&key);
+        let mut replicas = self.0.inspect_replicas(&key).await;
+        match replicas.len() {
+            1 => Ok(replicas.remove(0).found?),
+            _ => of_a_majority(declaration.replicas, replicas),
         }
-        Ok(answer.expect("a lock has one replica at least")?)
     }
 
     /// Each replica of the lock of `key`, in the order of their ranks, as its shard knows it.
@@ -69,12 +59,8 @@ impl Engine {
         namespace: &Namespace,
         key: &[u8],
     ) -> Result<Vec<ReplicaInspection>, AcquireError> {
-        let ranks = self.0.routing.ranks_of(&self.key(namespace, key)?);
-        let replica = async |rank: LockKey| ReplicaInspection {
-            shard: self.0.routing.route(&rank).renewer.driver.id().clone(),
-            found: self.0.inspect(&rank).await,
-        };
-        Ok(join_all(ranks.into_iter().map(replica)).await)
+        let key = self.key(namespace, key)?;
+        Ok(self.0.inspect_replicas(&key).await)
     }
 
     /// Takes `key` from all of its holders, and returns them by their tokens: none if the key was free. A lock with replicas
@@ -143,6 +129,48 @@ impl Engine {
             pages: None,
         }
     }
+}
+
+/// The lock as a majority of its `replicas` has it. A waiter may have the record of some of them.
+fn of_a_majority(
+    replicas: Replicas,
+    ranks: Vec<ReplicaInspection>,
+) -> Result<Inspection, AcquireError> {
+    let majority = ranks.len() / 2 + 1;
+    let answers = || ranks.iter().filter_map(|rank| rank.found.as_ref().ok());
+    let mut holders: Vec<&Holder> = answers()
+        .filter_map(|found| found.holder.as_ref())
+        .collect();
+    holders.sort_unstable_by_key(|holder| holder.token);
+    let records_of = |client: ClientId| {
+        let its = holders.iter().filter(move |its| its.nonce.client == client);
+        its.copied().collect::<Vec<_>>()
+    };
+    let records = holders.iter().map(|its| records_of(its.nonce.client));
+    let most = records.max_by_key(Vec::len).unwrap_or_default();
+    // With all records, the token is the one in the middle; lower ones are raised to it.
+    let token_of = most.len().checked_sub(majority);
+    let holder = token_of.map(|index| most[index].clone());
+    let failed = ranks.len() - answers().count();
+    if holder.is_none() && most.len() + failed >= majority {
+        let failure = |rank: &ReplicaInspection| {
+            let error = rank.found.as_ref().err()?.clone();
+            Some((rank.shard.clone(), error.into()))
+        };
+        let shards = ranks.iter().filter_map(failure).collect();
+        return Err(AcquireError::NoMajority { replicas, shards });
+    }
+    let client = holder.as_ref().map(|its| its.nonce.client);
+    let waits = |waiter: &&QueuedWaiter| Some(waiter.nonce.client) != client;
+    // Processes queue at the first rank whose shard answers.
+    let queue = answers().map(|found| &found.waiters);
+    let queue = queue.max_by_key(|waiters| waiters.len());
+    let waiters = queue.into_iter().flatten().filter(waits).cloned();
+    Ok(Inspection {
+        holder,
+        others: Vec::new(),
+        waiters: waiters.collect(),
+    })
 }
 
 /// One replica of a lock.
@@ -245,6 +273,14 @@ impl Walk {
 }
 
 impl Inner {
+    async fn inspect_replicas(&self, key: &LockKey) -> Vec<ReplicaInspection> {
+        let replica = async |rank: LockKey| ReplicaInspection {
+            shard: self.routing.route(&rank).renewer.driver.id().clone(),
+            found: self.inspect(&rank).await,
+        };
+        join_all(self.routing.ranks_of(key).into_iter().map(replica)).await
+    }
+
     /// The holder and the waiters of a key with one replica, or of one rank of a key.
     async fn inspect(&self, key: &LockKey) -> Result<Inspection, ShardError> {
         let (mut found, mut holders) = (Inspection::default(), HashMap::new());

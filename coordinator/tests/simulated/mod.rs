@@ -1,4 +1,4 @@
-//! Several processes and one shard, in one simulation: its clock is paused, and moves while all wait.
+//! Several processes and their shards, in one simulation: its clock is paused, and moves while all wait.
 #![expect(
     clippy::disallowed_methods,
     reason = "the tasks are a test's, and end with it"
@@ -7,12 +7,13 @@
 mod given_up;
 mod handoff;
 mod linger;
+mod replicated;
 mod restart;
 mod turns;
 mod wire;
 mod writers;
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::TokioClock,
@@ -42,20 +43,24 @@ const FOR_EVER: Duration = Duration::from_secs(300);
 /// What nobody but a poll could explain is longer.
 const AT_ONCE: Duration = Duration::from_millis(30);
 
-/// Processes that share a shard.
+/// Processes that share a shard, or several.
 #[derive(Debug)]
 struct Crew {
+    /// The first one.
     shard: Arc<MemoryShard>,
+    shards: BTreeMap<ShardId, Arc<MemoryShard>>,
     topology: Arc<Topology>,
     store: Arc<dyn TopologyStore>,
     clock: TokioClock,
     processes: u128,
 }
 
-/// One process, and its way to the shard.
+/// One process, and its ways to the shards.
 struct Process {
     engine: Engine,
+    /// To the first one.
     wire: Arc<Wire>,
+    wires: BTreeMap<ShardId, Arc<Wire>>,
 }
 
 impl Deref for Process {
@@ -67,19 +72,38 @@ impl Deref for Process {
 }
 
 #[derive(Debug)]
-struct Through(Arc<Wire>);
+struct Through(BTreeMap<ShardId, Arc<Wire>>);
 
 impl Dial for Through {
-    fn dial(&self, _: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
-        Ok(Arc::new(OverWire(self.0.clone())))
+    fn dial(&self, id: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        Ok(Arc::new(OverWire(self.0[id].clone())))
     }
 }
 
 impl Crew {
     async fn new() -> Self {
+        Self::at(1, Namespaces::default()).await
+    }
+
+    /// With so many shards, and the locks of `namespaces`.
+    async fn at(shards: usize, namespaces: Namespaces) -> Self {
         let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
-        let shard = MemoryShard::new(Arc::new(clock), Arc::new(Random::seeded(1)));
-        let link = shard.connect_control().await.unwrap();
+        let shard = |number: usize| {
+            let random = Random::seeded(number as u64 + 1);
+            MemoryShard::new(Arc::new(clock), Arc::new(random))
+        };
+        let shards = (0..shards).map(|number| (shard_id(number), shard(number)));
+        let shards: BTreeMap<_, _> = shards.collect();
+        let mut founders = Vec::new();
+        for (id, shard) in &shards {
+            founders.push(Founder {
+                id: id.clone(),
+                address: "memory:".to_owned(),
+                life: shard.connect_control().await.unwrap().life().clone(),
+                weight: Weight::ONE,
+                zone: None,
+            });
+        }
         let here = || "memory:".to_owned();
         let topology = Topology::found(Blueprint {
             id: 1,
@@ -88,22 +112,17 @@ impl Crew {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
-            namespaces: Namespaces::default(),
+            namespaces,
             home: Home {
                 address: here(),
                 life: Life::new(here()),
             },
-            founders: vec![Founder {
-                id: shard_id(0),
-                address: here(),
-                life: link.life().clone(),
-                weight: Weight::ONE,
-                zone: None,
-            }],
+            founders,
         });
         let topology = topology.unwrap();
         Self {
-            shard,
+            shard: shards[&shard_id(0)].clone(),
+            shards,
             store: Arc::new(MemoryTopology::new(topology.clone())),
             topology: Arc::new(topology),
             clock,
@@ -129,7 +148,9 @@ impl Crew {
     /// One more process, which shares what it holds so.
     async fn sharing(&mut self, sharing: Sharing) -> Process {
         self.processes += 1;
-        let wire = Wire::to(self.shard.clone());
+        let wires = self.shards.iter();
+        let wires = wires.map(|(id, shard)| (id.clone(), Wire::to(shard.clone())));
+        let wires: BTreeMap<_, _> = wires.collect();
         let engine = Engine::start(Parts {
             clock: Arc::new(self.clock),
             random: Arc::new(Random::seeded(self.processes as u64)),
@@ -137,7 +158,7 @@ impl Crew {
             label: Label::new(&format!("process {}", self.processes)),
             store: self.store.clone(),
             topology: self.topology.clone(),
-            dial: Arc::new(Through(wire.clone())),
+            dial: Arc::new(Through(wires.clone())),
             sharing,
             servers_are_new: true,
             shared: false,
@@ -145,7 +166,8 @@ impl Crew {
         });
         Process {
             engine: engine.await,
-            wire,
+            wire: wires[&shard_id(0)].clone(),
+            wires,
         }
     }
 

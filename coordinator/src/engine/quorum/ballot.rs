@@ -40,7 +40,7 @@ impl Receiver for Ballot {
                 true => {
                     events::replica_granted(rank, now);
                     found.granted(token);
-                    (Judged::Held, index == lead)
+                    (Judged::Held, Some(index) == lead)
                 }
                 false => (Judged::TooLate, false),
             }
@@ -67,9 +67,8 @@ impl Receiver for Ballot {
             let mut ranks = lease.ranks.lock();
             let (index, found) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted)?;
             let waited = found.is_held();
-            found.answer = Answer::NotGranted;
-            found.because = Some(because.clone());
-            let is_lead = ranks.lead() == index;
+            found.refused(because.clone());
+            let is_lead = ranks.is_lead(index);
             if !is_lead {
                 // It is asked again once the lead has granted, or after a pause.
                 ranks.all[index].is_wanted = false;
@@ -95,7 +94,8 @@ impl Receiver for Ballot {
             };
             found.answer = Answer::NotGranted;
             found.is_wanted = false;
-            let is_lead = ranks.lead() == index;
+            // If no shard answers, no other rank has a better reason.
+            let is_lead = ranks.lead().is_none_or(|lead| lead == index);
             ranks.all[index].because = Some(refusal.clone());
             is_lead
         };
@@ -114,7 +114,7 @@ impl Receiver for Ballot {
         let Some((index, _)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted) else {
             return false;
         };
-        then(lease.queues() && index == lead);
+        then(lease.queues() && Some(index) == lead);
         true
     }
 

@@ -24,6 +24,9 @@ impl ReplicatedLease {
         };
         match self.local().granted(&self.state, answer) {
             Judged::Held => {
+                for lease in self.ranks.lock().leases() {
+                    lease.end_with(&self.state);
+                }
                 let ranks = self.lower(token);
                 self.confirm(token, &ranks);
                 // A rank may have been lost since the answers were counted.

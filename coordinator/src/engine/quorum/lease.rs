@@ -98,6 +98,7 @@ impl ReplicatedLease {
                     all: ranks,
                     is_decided: false,
                     late_at: None,
+                    useless_at: None,
                     free_looks: 0,
                 }),
                 has_confirmed: AtomicBool::new(false),
@@ -128,12 +129,16 @@ impl ReplicatedLease {
     pub(super) fn ask(&self) {
         let asked: Vec<_> = {
             let mut ranks = self.ranks.lock();
+            if ranks.lead().is_none() {
+                let all = ranks.all.iter_mut();
+                all.for_each(|rank| rank.is_passed_over = false);
+            }
             let lead = ranks.lead();
             let due = ranks.all.iter_mut().enumerate();
             let due = due.filter(|(_, rank)| rank.answer == Answer::NotGranted && !rank.is_wanted);
             due.map(|(index, rank)| {
                 rank.want();
-                (rank.lease.clone(), self.queues() && index == lead)
+                (rank.lease.clone(), self.queues() && Some(index) == lead)
             })
             .collect()
         };
@@ -218,6 +223,7 @@ impl ReplicatedLease {
             match sent.filter(|&sent| rank.lease.granted(token, sent, now, None)) {
                 Some(_) => {
                     events::replica_granted(&rank.lease, now);
+                    rank.lease.end_with(&self.state);
                     rank.granted(token);
                     Some(rank.lease.clone())
                 }
@@ -235,10 +241,10 @@ impl ReplicatedLease {
         };
         lease.keep();
         self.clear_thin(&self.ranks.lock(), now);
-        match self.is_detached() && self.phase() == Phase::Held {
-            true => self.extend(),
-            false => self.count(),
+        if self.phase() == Phase::Held {
+            self.extend();
         }
+        self.count();
     }
 
     /// Replaces the lease of `rank` by one that is not asked for yet: a nonce is never used again. Returns the former
@@ -261,6 +267,7 @@ impl ReplicatedLease {
         }
         let fresh = Rank {
             because: rank.because.take(),
+            is_passed_over: rank.is_passed_over,
             ..Rank::new(
                 self.ring
                     .lease(self.declaration, state, false, self.ballot.clone()),

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
+    failpoint::{Rule, is_off},
     ids::{Nonce, Token},
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Rank {
     pub(super) is_confirming: bool,
     /// The reason why it is not granted; none if it was not asked since.
     pub(super) because: Option<AcquireError>,
+    /// The holder of the lock has no record there: requests do not queue there.
+    pub(super) is_passed_over: bool,
 }
 
 impl Rank {
@@ -42,7 +45,16 @@ impl Rank {
             is_wanted: false,
             is_confirming: false,
             because: None,
+            is_passed_over: false,
         }
+    }
+
+    /// Its shard gave a reason why it is not granted.
+    pub(super) fn refused(&mut self, because: AcquireError) {
+        self.answer = Answer::NotGranted;
+        self.because = Some(because);
+        // Another client has a record there, or waits.
+        self.is_passed_over &= !self.is_held();
     }
 
     /// A request for it is about to be sent.
@@ -106,6 +118,8 @@ pub(super) struct Ranks {
     pub(super) is_decided: bool,
     /// From when on answers are not waited for any more. None: they are not waited for.
     pub(super) late_at: Option<Instant>,
+    /// From when on a record at the lead is of no use: the holder of the others has none there. None: they are not held.
+    pub(super) useless_at: Option<Instant>,
     /// How often in a row a majority granted, although the lead is held and no other client waits there.
     pub(super) free_looks: u8,
 }
@@ -117,16 +131,24 @@ impl Ranks {
         ranks.find(|(_, rank)| rank.lease.nonce == nonce)
     }
 
-    /// The rank at which requests queue: the first whose shard answers.
-    pub(super) fn lead(&self) -> usize {
-        let answers = |rank: &Rank| !rank.is_failing();
-        self.all.iter().position(answers).unwrap_or_default()
+    /// The rank at which requests queue: the first whose shard answers, and that is not passed over. None if there is none.
+    pub(super) fn lead(&self) -> Option<usize> {
+        let leads = |rank: &Rank| !rank.is_failing() && !rank.is_passed_over;
+        self.all.iter().position(leads)
+    }
+
+    /// Whether the rank at `index` is the lead.
+    pub(super) fn is_lead(&self, index: usize) -> bool {
+        self.lead() == Some(index)
     }
 
     /// Whose turn it is, if a majority granted. The order is kept for as long as the lead answers, and its holder can be
     /// the holder of the lock: a record may be left there, and it may take long to answer.
     pub(super) fn turn(&mut self, now: Instant) -> Turn {
-        let lead = &self.all[self.lead()];
+        let Some(lead) = self.lead() else {
+            return Turn::Own;
+        };
+        let lead = &self.all[lead];
         match lead.answer {
             Answer::Granted(_) => Turn::Own,
             Answer::NotGranted if lead.is_failing() => Turn::Own,
@@ -157,8 +179,29 @@ impl Ranks {
     pub(super) fn note_holder(&mut self) {
         let lead = self.lead();
         let mut others = self.all.iter().enumerate();
-        if others.any(|(index, rank)| index != lead && rank.is_held()) {
+        if others.any(|(index, rank)| Some(index) != lead && rank.is_held()) {
             self.free_looks = 0;
+        }
+    }
+
+    /// Whether this client's record at the lead has been of no use for long: others have the rest. After a hand-over the
+    /// others are free within a moment. But a holder whose record at the lead was lost, with the memory of its shard, is to
+    /// write it there again.
+    pub(super) fn is_lead_useless(&mut self, now: Instant) -> bool {
+        let has_lead = self.lead().is_some_and(|lead| self.all[lead].is_granted());
+        let held = self.all.iter().filter(|rank| rank.is_held()).count();
+        if !has_lead || 2 * held < self.all.len() || is_off(Rule::PassOverLead) {
+            self.useless_at = None;
+            return false;
+        }
+        now >= *self.useless_at.get_or_insert(now + SLOW_LEAD)
+    }
+
+    /// No request queues at the lead until another client has it.
+    pub(super) fn pass_over_lead(&mut self) {
+        self.useless_at = None;
+        if let Some(lead) = self.lead() {
+            self.all[lead].is_passed_over = true;
         }
     }
 

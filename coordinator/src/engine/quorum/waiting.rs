@@ -50,15 +50,20 @@ impl ReplicatedLease {
                 drop(ranks);
                 return self.look_after();
             }
+            if ranks.is_lead_useless(self.now()) {
+                ranks.pass_over_lead();
+            }
             let lead = ranks.lead();
-            let shard = ranks.all[lead].lease.renewer().driver.id().clone();
+            let first = &ranks.all[lead.unwrap_or(0)].lease;
+            let shard = first.renewer().driver.id().clone();
             let because = self.because(&ranks);
             let is_hopeless = matches!(because, Some(AcquireError::NoMajority { .. }));
-            let has_turn = ranks.all[lead].is_granted() && self.queues() && !is_hopeless;
-            let keeps_lead = has_turn || !ranks.all[lead].is_granted();
+            let lead_has_it = lead.is_some_and(|lead| ranks.all[lead].is_granted());
+            let has_turn = lead_has_it && self.queues() && !is_hopeless;
+            let kept = lead.filter(|_| has_turn || !lead_has_it);
             let used = ranks.all.iter_mut().enumerate();
             let used = used.filter(|(index, rank)| {
-                (rank.is_granted() || rank.is_wanted) && !(keeps_lead && *index == lead)
+                (rank.is_granted() || rank.is_wanted) && Some(*index) != kept
             });
             let former: Vec<_> = used.map(|(_, rank)| self.renew_rank(rank)).collect();
             // With its turn, the others are about to be free.
@@ -93,7 +98,8 @@ impl ReplicatedLease {
                 return Some(AcquireError::NoMajority { replicas, shards });
             }
         }
-        let lead = ranks.all[ranks.lead()].because.clone();
+        let lead = ranks.lead().map(|lead| &ranks.all[lead]);
+        let lead = lead.and_then(|lead| lead.because.clone());
         lead.or_else(|| ranks.all.iter().find_map(|rank| rank.because.clone()))
     }
 
@@ -109,8 +115,9 @@ impl ReplicatedLease {
                 .all
                 .iter()
                 .any(|rank| rank.answer == Answer::NotGranted);
-            let lead = &ranks.all[ranks.lead()];
-            let helps = self.phase() == Phase::Held || lead.is_granted() || !lead.is_wanted;
+            let lead = ranks.lead().map(|lead| &ranks.all[lead]);
+            let lead_waits = lead.is_some_and(|lead| lead.is_wanted && !lead.is_granted());
+            let helps = self.phase() == Phase::Held || !lead_waits;
             missing && helps
         };
         let phase = self.phase();

@@ -7,6 +7,7 @@ use ringfence_chaos::{
     client::{Asked, Holder},
     history::History,
 };
+use ringfence_coordinator::failpoint::{Rule, switch_off};
 use ringfence_test_support::{Flow, Whose, eventually};
 use tokio::time::{sleep, timeout};
 
@@ -103,6 +104,8 @@ pub(crate) async fn confirmed_at_a_dead_shard() -> History {
 /// record there in the recovery period, later than its second record was renewed. The other client puts its own record back,
 /// and gets the second replica as soon as that one has run out.
 pub(crate) async fn installed_in_a_recovery_period() -> History {
+    // Otherwise the other client does not keep the first replica.
+    let _keeps = switch_off(Rule::PassOverLead);
     let mut stage = Stage::of(3, LONG_LEASE).await;
     let (first, second) = (stage.holder().await, stage.holder().await);
     let (its, of_second) = (connections(&first).await, connections(&second).await);

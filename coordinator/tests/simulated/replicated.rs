@@ -1,0 +1,169 @@
+//! Locks with three replicas: ranks that fail, that are taken by waiters, and by force.
+
+use std::{sync::LazyLock, time::Duration};
+
+use ringfence_coordinator::{
+    engine::{Acquire, Engine, Guard, ReplicaInspection, Wait},
+    name::Namespace,
+    shard::{Holder, memory::MemoryShard},
+    topology::Namespaces,
+};
+use ringfence_ring::{Replicas, ShardId};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{Crew, FOR_EVER, LEASE, Process, SECOND, acquire_as, ask};
+
+static LEDGER: LazyLock<Namespace> = LazyLock::new(|| Namespace::new("ledger").unwrap());
+
+/// Processes, and three shards that have a replica each.
+async fn crew() -> Crew {
+    let mut namespaces = Namespaces::default();
+    namespaces.declare(LEDGER.clone(), Replicas::Three).unwrap();
+    Crew::at(3, namespaces).await
+}
+
+fn lock() -> Acquire<'static> {
+    Acquire {
+        namespace: &LEDGER,
+        ..ask("key", Wait::Forever)
+    }
+}
+
+async fn replicas(engine: &Engine) -> Vec<ReplicaInspection> {
+    engine.inspect_replicas(&LEDGER, b"key").await.unwrap()
+}
+
+/// The shards, by the rank that they have of the lock.
+async fn by_rank(crew: &Crew, process: &Process) -> Vec<(ShardId, std::sync::Arc<MemoryShard>)> {
+    let replicas = replicas(process).await.into_iter();
+    let shard = |replica: ReplicaInspection| {
+        let shard = crew.shards[&replica.shard].clone();
+        (replica.shard, shard)
+    };
+    replicas.map(shard).collect()
+}
+
+/// Nobody reaches `shard` any more, or again.
+fn away(shard: &MemoryShard, away: bool) {
+    shard.faults().unreachable(away);
+    if away {
+        shard.faults().hang_up();
+    }
+}
+
+/// The records of the ranks.
+async fn records(engine: &Engine) -> Vec<Option<Holder>> {
+    let replicas = replicas(engine).await.into_iter();
+    replicas.map(|its| its.found.ok()?.holder).collect()
+}
+
+fn waits(process: &Process) -> JoinHandle<Guard> {
+    let engine = process.engine.clone();
+    tokio::spawn(async move { acquire_as(&engine, lock()).await })
+}
+
+/// Waits until `condition` holds, for at most `length`.
+async fn within(length: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + length;
+    while !condition().await {
+        assert!(Instant::now() < deadline, "not within {length:?}: {what}");
+        sleep(SECOND / 10).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_all_ranks_have_failed_a_majority_that_is_back_grants() {
+    for dead in 0..3 {
+        let mut crew = crew().await;
+        let process = crew.process().await;
+        let ranks = by_rank(&crew, &process).await;
+        for (_, shard) in &ranks {
+            away(shard, true);
+        }
+        let waiter = waits(&process);
+        sleep(5 * SECOND).await;
+        assert!(!waiter.is_finished());
+        for (rank, (_, shard)) in ranks.iter().enumerate() {
+            away(shard, rank == dead);
+        }
+        let guard = timeout(FOR_EVER, waiter).await;
+        let guard = guard.unwrap_or_else(|_| panic!("never, without rank {dead}"));
+        assert_eq!(guard.unwrap().replicas().live, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_keeps_no_rank_whose_record_the_holder_has_lost() {
+    let mut crew = crew().await;
+    let [holding, waiting] = crew.processes().await;
+    let ranks = by_rank(&crew, &holding).await;
+    let guard = acquire_as(&holding, lock()).await;
+    let waiter = waits(&waiting);
+    sleep(SECOND).await;
+    let (first, shard) = &ranks[0];
+    away(shard, true);
+    sleep(LEASE + 5 * SECOND).await;
+    // The waiter comes first.
+    holding.wires[first].mute(true);
+    away(shard, false);
+    let client = async || {
+        records(&waiting).await[0]
+            .as_ref()
+            .map(|its| its.nonce.client)
+    };
+    let is_taken = async || client().await.is_some();
+    within(10 * SECOND, "the waiter has it", is_taken).await;
+    holding.wires[first].mute(false);
+    let is_whole = async || guard.replicas().live == 3;
+    within(LEASE, "the holder has all again", is_whole).await;
+    assert!(guard.is_held() && !waiter.is_finished());
+    guard.release().await;
+    let next = timeout(FOR_EVER, waiter).await.expect("its turn").unwrap();
+    assert_eq!(next.replicas().live, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_hold_ends_at_ranks_that_were_put_back() {
+    let mut crew = crew().await;
+    let process = crew.process().await;
+    let ranks = by_rank(&crew, &process).await;
+    let hold_for = 4 * LEASE / 3;
+    let ask = Acquire {
+        hold_for: Some(hold_for),
+        ..lock()
+    };
+    let guard = acquire_as(&process, ask).await;
+    let begun = Instant::now();
+    ranks[0].1.faults().forget();
+    let is_back = async || guard.replicas().live == 3;
+    within(hold_for, "put back", is_back).await;
+    sleep(hold_for + LEASE - begun.elapsed()).await;
+    let records = records(&process).await;
+    assert!(records.iter().all(Option::is_none), "{records:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inspection_shows_the_holder_of_a_majority() {
+    let mut crew = crew().await;
+    let [holding, waiting, looking] = crew.processes().await;
+    let ranks = by_rank(&crew, &holding).await;
+    let guard = acquire_as(&holding, lock()).await;
+    let (first, shard) = &ranks[0];
+    holding.wires[first].cut();
+    shard.faults().forget();
+    let waiter = waits(&waiting);
+    let others = async || records(&looking).await[0].is_some();
+    within(FOR_EVER, "the waiter has a rank", others).await;
+    let found = looking.inspect(&LEDGER, b"key").await.unwrap();
+    let holder = found.holder.expect("it is held");
+    assert_eq!(holder.token, guard.token());
+    // One rank of the holder, and one that gives no answer: nobody can tell.
+    away(&ranks[1].1, true);
+    let found = looking.inspect(&LEDGER, b"key").await;
+    let unknown = found.expect_err("no majority");
+    assert!(unknown.to_string().contains("majority"), "{unknown}");
+    waiter.abort();
+}
