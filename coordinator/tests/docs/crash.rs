@@ -65,6 +65,15 @@ async fn logged_tables_on_postgresql_survive_a_crash_with_their_locks() {
     locks_survive_a_crash(&mut on_postgresql(Tables::Logged).await).await;
 }
 
+/// By its settings the server loses commits that were answered.
+#[tokio::test]
+async fn locks_survive_a_crash_of_a_server_whose_commits_do_not_wait_for_the_disk() {
+    let settings = [("synchronous_commit", "off"), ("wal_writer_delay", "10s")];
+    let server = PostgreSql::spawn_with(&settings).await;
+    let mut fixture = Postgres::on(Arc::new(server), Tables::Logged).await;
+    locks_survive_a_crash(&mut fixture).await;
+}
+
 #[tokio::test]
 async fn tables_on_mariadb_survive_a_crash_with_their_locks() {
     let server = Arc::new(MariaDb::spawn().await);

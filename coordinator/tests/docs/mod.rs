@@ -14,9 +14,11 @@ mod witnessed;
 mod znodes;
 mod zookeeper;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::shard::postgres::Tables;
+use ringfence_test_support::database::postgresql::PostgreSql;
 
 use crate::{
     docs_fixture::Docs, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
@@ -57,4 +59,15 @@ async fn of_processes_on_etcd_one_holds_a_lock_and_tokens_rise() {
 #[tokio::test]
 async fn of_processes_on_zookeeper_one_holds_a_lock_and_tokens_rise() {
     races::run(&OnZookeeper::new().await, 50).await;
+}
+
+/// Another user may make a function with a name that the shard's functions call, and that fits better.
+#[tokio::test]
+async fn on_postgresql_functions_of_others_are_not_called() {
+    let shard = Postgres::on(Arc::new(PostgreSql::spawn().await), Tables::Logged).await;
+    let theirs =
+        "CREATE FUNCTION public.hashtextextended(text, integer) RETURNS bigint LANGUAGE plpgsql
+                  AS 'BEGIN RAISE EXCEPTION ''a function of others''; END'";
+    shard.raw().await.batch_execute(theirs).await.unwrap();
+    races::run(&shard, 1).await;
 }

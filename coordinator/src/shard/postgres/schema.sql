@@ -1,10 +1,11 @@
 -- The tables and functions of Ringfence on PostgreSQL >= 15. They may be run again, and keep what is stored.
 -- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty.
+-- Each function has its own search_path: what others put into theirs is never called.
 CREATE SCHEMA IF NOT EXISTS {schema};
 
 -- The server's timeline, which a promotion changes. It is an error on a standby.
 CREATE OR REPLACE FUNCTION {schema}.timeline() RETURNS text
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
 $$;
 
@@ -35,17 +36,17 @@ CREATE {unlogged} TABLE IF NOT EXISTS {schema}.documents (
 ) WITH (fillfactor = 70);
 
 CREATE OR REPLACE FUNCTION {schema}.clock_ms(at timestamptz) RETURNS bigint
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT floor(extract(epoch FROM at) * 1000)::bigint
 $$;
 
 CREATE OR REPLACE FUNCTION {schema}.present_life() RETURNS text
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT id::text FROM {schema}.life WHERE timeline = {schema}.timeline()
 $$;
 
 CREATE OR REPLACE FUNCTION {schema}.refuse_isolation() RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'inappropriate_isolation_level_for_branch_transaction', MESSAGE = format(
     'transactions are %s by default, and must be read committed: ALTER ROLE %I SET default_transaction_isolation = '
@@ -54,7 +55,7 @@ END $$;
 
 -- Begins a life unless one is present. Its id is a new one: two standbys of one primary may be promoted to one timeline.
 CREATE OR REPLACE FUNCTION {schema}.begin_life(patience text) RETURNS text
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- As all settings here, until the end of the transaction: behind a pooler, the connection is others' after that.
   PERFORM set_config('lock_timeout', patience, true);
@@ -69,7 +70,7 @@ END $$;
 -- Opens a connection, and ends the former one. Waits for a commit of that one.
 CREATE OR REPLACE FUNCTION {schema}.open(
   former_life text, former bigint, patience text, OUT its_life text, OUT gate bigint, OUT is_durable boolean)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   at_ms bigint := {schema}.clock_ms(clock_timestamp());
 BEGIN
@@ -85,7 +86,7 @@ BEGIN
   DELETE FROM {schema}.gates WHERE id IN (
     SELECT id FROM {schema}.gates WHERE used_ms < at_ms - 3600000 FOR UPDATE SKIP LOCKED);
   INSERT INTO {schema}.gates (used_ms) VALUES (at_ms) RETURNING id INTO gate;
-  is_durable := current_setting('synchronous_commit') <> 'off' AND EXISTS (
+  is_durable := EXISTS (
     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = '{schema}' AND c.relname = 'documents' AND c.relpersistence = 'p');
 END $$;
@@ -96,7 +97,7 @@ CREATE OR REPLACE FUNCTION {schema}.read(
   its_life text, names bytea[], head bigint, after bigint, more bigint, whole bigint, patience text,
   OUT is_alive boolean, OUT now_ms bigint, OUT last_token bigint, OUT drawn bigint, OUT head_is_stale boolean,
   OUT versions bigint[], OUT contents text[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   now_ms := {schema}.clock_ms(now());
   SELECT array_agg(d.version ORDER BY n.place), array_agg(d.content ORDER BY n.place) INTO versions, contents
@@ -126,7 +127,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.page(
   its_life text, after bytea, at_most bigint,
   OUT is_alive boolean, OUT now_ms bigint, OUT names bytea[], OUT versions bigint[], OUT contents text[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   now_ms := {schema}.clock_ms(now());
   SELECT array_agg(d.name ORDER BY d.name), array_agg(d.version ORDER BY d.name), array_agg(d.content ORDER BY d.name)
@@ -144,7 +145,7 @@ CREATE OR REPLACE FUNCTION {schema}.commit(
   written bytea[], written_any boolean[], written_versions bigint[], contents text[], ends bigint[],
   channels text[], messages text[],
   OUT outcome integer, OUT stale bytea[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   at_ms bigint;
   updated bigint;
@@ -155,6 +156,10 @@ BEGIN
     PERFORM {schema}.refuse_isolation();
   END IF;
   PERFORM set_config('lock_timeout', patience, true);
+  -- A commit that was answered is not lost in a crash, also where the role, the database or the server would have it so.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   -- Every commit depends on the head, and few write it: they wait for all others, and all others for them.
   IF 'head' = ANY (written) THEN
     PERFORM pg_advisory_xact_lock(hashtextextended('{schema}', 0));
@@ -216,7 +221,7 @@ END $$;
 
 -- Deletes documents that ended a while ago, among some after the name; returns where it stopped, or NULL at the end.
 CREATE OR REPLACE FUNCTION {schema}.sweep(after bytea) RETURNS bytea
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   forgotten_ms bigint := {schema}.clock_ms(clock_timestamp()) - {forget_after_ms};
   until bytea;
