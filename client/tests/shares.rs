@@ -524,6 +524,7 @@ async fn a_resize_loses_no_share_and_grants_none_too_many() {
 
 /// A third server joins two, of which one dies on the way, and comes back empty.
 #[tokio::test]
+#[ignore = "long: a resize and a recovery period"]
 async fn a_resize_amid_which_a_server_dies_loses_no_share_and_grants_none_too_many() {
     let Servers { mut servers } = Servers::spawn(3).await;
     let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();

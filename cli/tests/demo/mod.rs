@@ -132,6 +132,7 @@ fn a_shard_joins_and_leaves_while_coins_are_deducted() {
 }
 
 #[test]
+#[ignore = "long: two resizes"]
 fn a_server_joins_and_leaves_while_coins_are_deducted() {
     let dir = tempfile::tempdir().unwrap();
     let environment = [("TMPDIR", dir.path().to_str().unwrap())];
@@ -160,6 +161,7 @@ fn a_simulated_resize_repeats_itself_to_the_byte() {
 }
 
 #[test]
+#[ignore = "long: two resizes"]
 fn a_run_goes_on_until_both_resizes_are_over_and_says_so() {
     let few = ["--resize", "--seed", "7", "--workers", "8"];
     let args = [&few[..], &["--for", "1s"]].concat();

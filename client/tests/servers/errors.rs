@@ -1,7 +1,7 @@
 //! Each error of a server, from a real one: what it means, that nothing was applied, that held
 //! locks outlive it, and that all goes on when it is over.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServerBuilder;
@@ -62,16 +62,31 @@ async fn loading_is_waited_for() {
     scene.ask::<()>(&["EVAL", many, "0"]).await;
 
     let lock = scene.client.lock(&scene.other);
-    let restarted = scene.servers.servers[scene.index].restart();
-    let told = eventually("told that it loads", async || {
-        let refused = lock.try_acquire().await.unwrap_err();
-        assert!(refused.is_retryable(), "{refused:?}");
-        let loading = refused.to_string().contains("is loading the dataset");
-        assert!(!loading || refused.effect() == Effect::None, "{refused:?}");
-        loading
-    });
-    let (restarted, ()) = tokio::join!(restarted, told);
-    restarted.unwrap();
+    let told = async || {
+        loop {
+            // It may not be ended yet, or may have loaded already.
+            let Err(refused) = lock.try_acquire().await else {
+                continue;
+            };
+            assert!(refused.is_retryable(), "{refused:?}");
+            if refused.to_string().contains("is loading the dataset") {
+                assert_eq!(refused.effect(), Effect::None, "{refused:?}");
+                return;
+            }
+        }
+    };
+    let mut is_told = false;
+    while !is_told {
+        let mut restarting = pin!(scene.servers.servers[scene.index].restart());
+        is_told = tokio::select! {
+            () = told() => true,
+            restarted = &mut restarting => {
+                restarted.unwrap();
+                continue;
+            }
+        };
+        restarting.await.unwrap();
+    }
     scene.goes_on().await;
 }
 

@@ -11,6 +11,7 @@ use super::SECOND;
 const NAMES: [&str; 5] = ["{7}", "coins/{12}", "{16383}:x", "#{0}", "a:{3}:{7}"];
 
 #[tokio::test]
+#[ignore = "long: a resize of three servers"]
 async fn names_with_braces_keep_every_coin_and_lock_through_a_resize() {
     let servers = Servers::spawn(3).await;
     let urls = servers.urls();

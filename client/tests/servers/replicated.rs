@@ -130,6 +130,7 @@ impl Book {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: many faults"]
 async fn with_servers_killed_and_stopped_there_is_one_holder_and_tokens_rise() {
     let mut servers = Servers::spawn(3).await;
     let book = Arc::new(Book::default());

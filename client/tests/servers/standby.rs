@@ -160,6 +160,7 @@ async fn a_promoted_standby_without_the_last_commits_loses_no_lock_and_makes_new
 
 /// What was answered is there. It makes newcomers wait all the same: nothing tells such a standby from another.
 #[tokio::test]
+#[ignore = "long: a promotion and a recovery period"]
 async fn a_promoted_synchronous_standby_loses_no_lock_and_makes_newcomers_wait() {
     let mut shard = Promoted::of(Replication::Synchronous, postgres::Tables::Logged).await;
     shard.has_the_record = true;
@@ -168,6 +169,7 @@ async fn a_promoted_synchronous_standby_loses_no_lock_and_makes_newcomers_wait()
 
 /// Both have the same timeline.
 #[tokio::test]
+#[ignore = "long: two promotions"]
 async fn a_second_standby_that_is_promoted_from_the_same_primary_loses_no_lock() {
     let mut shard = Promoted::twins().await;
     holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
@@ -175,6 +177,7 @@ async fn a_second_standby_that_is_promoted_from_the_same_primary_loses_no_lock()
 
 /// They are empty there.
 #[tokio::test]
+#[ignore = "long: a promotion and a recovery period"]
 async fn unlogged_tables_of_a_promoted_standby_lose_no_lock_and_make_newcomers_wait() {
     let mut shard = Promoted::of(Replication::Synchronous, postgres::Tables::Unlogged).await;
     holders_keep_their_locks_and_newcomers_wait(&mut shard).await;

@@ -65,6 +65,7 @@ async fn used_memory(raw: &mut redis::aio::MultiplexedConnection) -> u64 {
 }
 
 #[tokio::test]
+#[ignore = "long: many answers"]
 async fn many_answers_are_known_each_in_few_bytes() {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);

@@ -19,9 +19,9 @@ pub(crate) const NONCES: u64 = 6;
 /// of so many clients.
 pub(crate) const CLIENTS: u64 = 3;
 /// In milliseconds. The shortest lease the engine asks for is 100 ms.
-const LEASE_MS: Range<u64> = 100..300;
-const GRACE_MS: Range<u64> = 40..200;
-const PASS_MS: Range<u64> = 1..90;
+const LEASE_MS: Range<u64> = 1_000..3_000;
+const GRACE_MS: Range<u64> = 400..2_000;
+const PASS_MS: Range<u64> = 1..900;
 /// Tickets end, or nearly.
 const LONG_PASS_MS: Range<u64> = 2_500..3_300;
 /// A sender's clock, which may be asked for in any order.

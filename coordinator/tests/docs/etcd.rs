@@ -84,6 +84,7 @@ async fn locks_on_etcd_survive_the_nodes_that_are_killed() {
 /// First the node that leads the others, then one that follows: processes that reach it alone are granted nothing while it is
 /// cut off, and what they held is free for others after its lease.
 #[tokio::test]
+#[ignore = "long: elections of a cluster"]
 async fn a_node_that_is_cut_off_grants_nothing_and_the_others_go_on() {
     let etcd = Etcd::spawn(3).await;
     let fixture = OnEtcd::at(&etcd.url());

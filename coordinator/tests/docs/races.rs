@@ -46,7 +46,10 @@ impl Raced {
 
 /// The holder of each key, as the processes believe, until when, and its last token.
 #[derive(Default)]
-pub(crate) struct Belief(Mutex<HashMap<LockKey, (Option<(Nonce, Instant)>, Token)>>);
+pub(crate) struct Belief(Mutex<HashMap<LockKey, (Believed, Token)>>);
+
+/// A holder, and until when.
+type Believed = Option<(Nonce, Instant)>;
 
 impl Belief {
     pub(crate) fn begins(&self, key: &LockKey, nonce: Nonce, token: Token) {

@@ -59,16 +59,19 @@ async fn locks_move_from_redis_to_postgresql_and_none_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: PostgreSQL stands for the others"]
 async fn locks_move_from_redis_to_mariadb_and_none_is_lost() {
     locks_move_from_redis(&Maria::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: PostgreSQL stands for the others"]
 async fn locks_move_from_redis_to_etcd_and_none_is_lost() {
     locks_move_from_redis(&OnEtcd::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: PostgreSQL stands for the others"]
 async fn locks_move_from_redis_to_zookeeper_and_none_is_lost() {
     locks_move_from_redis(&OnZookeeper::new().await).await;
 }

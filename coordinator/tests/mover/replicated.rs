@@ -477,6 +477,7 @@ async fn trouble(seed: u64, stage: &Stage, shards: u64) {
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "long: many random faults"]
 async fn in_trouble_there_is_one_holder_and_tokens_rise() {
     for seed in 0..300 {
         let (stage, engines) = scene::<4>(3).await;
@@ -489,6 +490,7 @@ async fn in_trouble_there_is_one_holder_and_tokens_rise() {
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "long: many random faults"]
 async fn with_two_of_five_shards_in_trouble_there_is_one_holder_and_tokens_rise() {
     for seed in 0..60 {
         let (stage, engines) = scene_of::<4>(5, Replicas::Five).await;
@@ -502,6 +504,7 @@ async fn with_two_of_five_shards_in_trouble_there_is_one_holder_and_tokens_rise(
 }
 
 #[tokio::test(start_paused = true)]
+#[ignore = "long: many random faults"]
 async fn in_trouble_while_replicas_move_there_is_one_holder_and_tokens_rise() {
     for seed in 0..60 {
         let (stage, engines) = scene::<3>(4).await;

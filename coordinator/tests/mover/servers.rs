@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Long enough for a busy machine to renew in time, short enough to wait for.
-const LEASE_MS: u64 = 5_000;
+const LEASE_MS: u64 = 15_000;
 
 /// Of a mover, where nothing is measured.
 pub(crate) const PAUSE: Duration = Duration::from_millis(4);

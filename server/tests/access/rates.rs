@@ -62,14 +62,13 @@ async fn calls_beyond_the_rate_are_refused_but_renewals_are_not() {
         renew(&mut locks, &held.handle).await.unwrap();
     }
     // Another call of the same caller, on another connection.
-    let mut other = scene.locks().await;
-    for _ in 0..3 {
-        let again = acquire(&mut other, ask("free", 1000, Some(0))).await;
-        if let Err(refused) = again {
-            limited(&refused);
-            break;
-        }
-    }
+    let other = scene.locks().await;
+    let refused = first_refused(async |key| {
+        let ask = ask(&format!("other/{key}"), 1000, Some(0));
+        acquire(&mut other.clone(), ask).await.map(drop)
+    })
+    .await;
+    limited(&refused);
     // The locks that were granted here, and renewals that were due: far fewer than a call for each renewal.
     assert!(scene.script_calls().await < before + 50);
     eventually("its turn comes", || {

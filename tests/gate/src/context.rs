@@ -68,8 +68,7 @@ impl Context {
             .current_dir(&self.root)
             .env(MARK, &self.mark)
             .env("TMPDIR", self.tmp.path())
-            .env("RUST_TEST_THREADS", self.threads.to_string())
-            .env("PROPTEST_RNG_SEED", self.seed.get().to_string());
+            .env("RUST_TEST_THREADS", self.threads.to_string());
         command
     }
 }

@@ -115,6 +115,7 @@ const TIME_LIMIT: [Mutant<Postgres>; 1] = [(
 )];
 
 #[tokio::test]
+#[ignore = "long: a schema for each line"]
 async fn each_line_of_the_schema_is_needed() {
     are_needed(&MUTANTS).await;
 }

@@ -114,16 +114,19 @@ async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
     has_two_holders(plain::resized_while_held, resizing::held_while_it_moves).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn redlock_without_a_delay_after_a_restart_has_two_holders() {
     has_two_holders(majority::redlock_restarted_empty, majority::restarted_empty).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_waiter_that_only_waits_for_a_message_is_overtaken() {
     let _all = RULES.read().await;
     let overtaken = async || broken(&subscribing::newcomer_behind_a_waiter().await);
@@ -149,6 +152,7 @@ async fn without_grace_a_restart_makes_two_holders() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn without_grace_a_restarted_replica_makes_two_holders() {
     let (rule, breaks) = (failpoint::Rule::Grace, Rule::Exclusion);
     is_needed(rule, breaks, majority::restarted_empty).await;
@@ -161,12 +165,14 @@ async fn a_majority_without_confirm_grants_tokens_that_fall() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_token_confirmed_at_a_sealed_replica_is_above_that_of_the_next_holder() {
     let rule = failpoint::Rule::ConfirmWhereOpen;
     is_needed(rule, Rule::Order, replicas::confirmed_after_the_seal).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_record_installed_in_a_recovery_period_makes_two_holders() {
     let rule = failpoint::Rule::ConfirmAfterGrace;
     is_needed(
@@ -178,48 +184,56 @@ async fn a_record_installed_in_a_recovery_period_makes_two_holders() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_replica_opened_by_force_at_the_epoch_of_the_removal_grants_tokens_that_fall() {
     let rule = failpoint::Rule::EpochAfterViews;
     is_needed(rule, Rule::Order, replicas::confirmed_at_a_dead_shard).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_flushed_shard_that_makes_tokens_of_its_former_epoch_repeats_them() {
     let rule = failpoint::Rule::FreshTokens;
     is_needed(rule, Rule::Uniqueness, schedules::flushed).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn run_id_alone_as_the_life_makes_two_holders() {
     let rule = failpoint::Rule::ReplicationId;
     is_needed(rule, Rule::Exclusion, schedules::demoted_and_promoted).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_connection_that_outlives_demotion_and_promotion_makes_two_holders() {
     let rule = failpoint::Rule::LifeInScript;
     is_needed(rule, Rule::Exclusion, schedules::demoted_and_promoted).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_release_that_overtakes_a_renewal_in_grace_leaves_a_ghost() {
     let rule = failpoint::Rule::ReleaseBehindRenewal;
     is_needed(rule, Rule::Resurrection, schedules::released_while_renewing).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_list_made_before_the_seal_makes_two_holders() {
     let rule = failpoint::Rule::ListAfterSeal;
     is_needed(rule, Rule::Exclusion, resizing::taken_once_it_was_listed).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_slot_opened_before_its_former_shard_is_empty_has_two_holders() {
     let rule = failpoint::Rule::OpenWhenEmpty;
     is_needed(rule, Rule::Exclusion, resizing::held_while_it_moves).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_late_step_that_is_taken_makes_two_holders() {
     let rule = failpoint::Rule::StepGuard;
     let schedule = resizing::opened_late_by_an_earlier_move;
@@ -234,18 +248,21 @@ async fn already_yours_outside_its_move_makes_two_holders() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn without_grace_a_restart_makes_more_permits_than_there_are() {
     let (rule, breaks) = (failpoint::Rule::Grace, Rule::Exclusion);
     is_needed(rule, breaks, shares::restarted_empty).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn room_without_the_shares_left_at_the_former_shard_makes_permits() {
     let (rule, breaks) = (failpoint::Rule::RoomLeft, Rule::Exclusion);
     is_needed(rule, breaks, shares::held_while_it_moves).await;
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_newcomer_that_fits_goes_before_a_waiter_that_does_not() {
     let (rule, breaks) = (failpoint::Rule::NoBarging, Rule::Queue);
     let schedule = shares::newcomer_for_one_behind_a_waiter_for_two;
@@ -253,6 +270,7 @@ async fn a_newcomer_that_fits_goes_before_a_waiter_that_does_not() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_lend_that_debits_again_when_repeated_loses_money() {
     keeps_money(failpoint::Rule::LendOnce, accounts::lent_without_an_answer).await;
 }
@@ -264,6 +282,7 @@ async fn ids_that_are_not_remembered_make_money() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_source_that_takes_its_money_back_by_itself_makes_money() {
     let schedule = accounts::swept_amid_a_transfer;
     keeps_money(failpoint::Rule::FinishByDestination, schedule).await;

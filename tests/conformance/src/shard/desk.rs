@@ -22,9 +22,9 @@ use ringfence_coordinator::{
 /// A lease, or a grace, that no test lets end.
 pub(super) const LONG: Duration = LEASE_MAX;
 /// A lease, or a grace, that a test lets end. It ends before a ticket does.
-pub(super) const SHORT: Duration = Duration::from_secs(1);
+pub(super) const SHORT: Duration = Duration::from_millis(2_500);
 /// Enough for it to have ended.
-pub(super) const PAST_SHORT: Duration = Duration::from_millis(1200);
+pub(super) const PAST_SHORT: Duration = Duration::from_millis(2_700);
 /// The epoch, and the incarnation's number, that a shard is armed with at first.
 pub(super) const FIRST: u64 = 5;
 /// The map version a quiet shard is quiet at.

@@ -186,7 +186,6 @@ macro_rules! lock_conformance {
             a_listing_leaves_out_free_keys,
             a_listing_tells_hostile_keys_as_they_are,
             a_listing_of_one_namespace_tells_none_of_another,
-            locks_held_throughout_are_listed_while_others_come_and_go,
             operations_on_one_key_keep_their_order,
             each_operation_of_a_batch_has_its_own_answer,
             a_full_batch_is_granted_in_order,
@@ -222,7 +221,6 @@ macro_rules! lock_conformance {
             tickets_are_served_first_come_first_served,
             an_ended_ticket_is_skipped,
             when_every_ticket_has_ended_nobody_waits,
-            past_the_bound_nobody_new_queues_until_tickets_end,
             queues_of_keys_with_hostile_bytes_do_not_touch_each_other,
             a_release_grants_to_the_first_ticket_and_tells_its_client_once,
             a_turn_echoes_the_latest_sent,
@@ -256,6 +254,8 @@ macro_rules! lock_conformance {
             ;
         );
         $crate::lock_conformance!(@each $make;
+            past_the_bound_nobody_new_queues_until_tickets_end,
+            locks_held_throughout_are_listed_while_others_come_and_go,
             a_confirmation_extends_a_share_alone,
             a_confirmation_lowers_no_token,
             a_confirmation_of_another_nonce_is_lost,

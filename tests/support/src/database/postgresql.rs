@@ -104,6 +104,9 @@ impl PostgreSql {
             "listen_addresses=127.0.0.1",
             "-c",
             &format!("port={port}"),
+            // In its directory: a server that is killed would leave it in the system's memory.
+            "-c",
+            "dynamic_shared_memory_type=mmap",
         ]);
         for setting in &self.settings {
             server.args(["-c", setting]);
