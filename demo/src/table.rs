@@ -63,7 +63,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// `text` in lines of [`WIDTH`] columns at most, all but the first indented by `indent`.
+/// `text` in lines of 80 columns at most, all but the first indented by `indent`.
 pub fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut width = 0;

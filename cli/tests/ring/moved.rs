@@ -118,6 +118,7 @@ impl Telling {
 
 /// The client renews while the commands run.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: three resizes"]
 async fn shards_come_weigh_and_go_and_no_lock_is_lost() {
     let servers = founded(3, 1).await;
     let url = &servers.urls()[3];
