@@ -34,13 +34,14 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The functions that an attribute makes tests which are run.
+/// The functions that an attribute makes tests which are run, in the long part at least.
 fn marked(source: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     source.lines().filter_map(move |line| {
         let line = line.trim_start().trim_start_matches("$(");
         is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-        is_test &= !line.starts_with("#[ignore");
+        let is_long = line.starts_with("#[ignore = \"long: ");
+        is_test &= is_long || !line.starts_with("#[ignore");
         let (before, rest) = line.split_once("fn ")?;
         let is_function = matches!(before, "" | "async " | "pub " | "pub async ");
         let is_test = is_function && std::mem::take(&mut is_test);
@@ -86,10 +87,16 @@ fn only_tests_that_are_run_are_found() {
         #[test]
         #[ignore = \"started by another\"]
         fn a_test_that_rests() {}
+        #[test]
+        #[ignore = \"long: an hour\"]
+        fn a_test_of_an_hour() {}
         on_both![a_test_of_a_suite, another_one_of_it];
         not_on_both![a_word_of_another];
     ";
-    assert_eq!(marked(source).collect::<Vec<_>>(), ["a_test_of_ours"]);
+    assert_eq!(
+        marked(source).collect::<Vec<_>>(),
+        ["a_test_of_ours", "a_test_of_an_hour"]
+    );
     let found: Vec<_> = of_suite(source, "on_both").collect();
     assert_eq!(found, ["a_test_of_a_suite", "another_one_of_it"]);
 }
