@@ -12,9 +12,12 @@ use crate::{
     check::Check,
     context::Context,
     leftovers, plan,
-    pool::Pool,
+    pool::{JOBS_AT_A_TIME, Pool},
     report::{Outcome, Report, Verdict},
 };
+
+/// Runs of chaos at a time.
+const CHAOS_AT_A_TIME: usize = 2;
 
 /// The gate, and what it has seen so far.
 pub(crate) struct Gate {
@@ -66,7 +69,10 @@ impl Gate {
     /// The tests, and whether they leave something behind.
     pub(crate) async fn tests_once(&self, built: &Built) {
         let seed = self.context.seed.get();
-        self.pool().run(plan::tests(built, seed)).await;
+        let tests = plan::tests(built);
+        self.pool().run(tests, JOBS_AT_A_TIME).await;
+        let chaos = plan::chaos(built, seed);
+        self.pool().run(chaos, CHAOS_AT_A_TIME).await;
         self.clear().await;
     }
 

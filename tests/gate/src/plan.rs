@@ -97,7 +97,7 @@ pub(crate) fn dependencies() -> Check {
 }
 
 /// The tests, the longest first, so that none runs alone at the end.
-pub(crate) fn tests(built: &Built, seed: u64) -> Vec<Job> {
+pub(crate) fn tests(built: &Built) -> Vec<Job> {
     let quick = Selection::default();
     let binaries = built.binaries.iter().map(|binary| {
         Job::Tests(Tests {
@@ -111,11 +111,15 @@ pub(crate) fn tests(built: &Built, seed: u64) -> Vec<Job> {
     let clients = [
         Check::new("Python client", "scripts/checks/python"),
         Check::new("Go client", "scripts/checks/go"),
-        Check::new(
-            "examples in the docs",
-            "cargo test --workspace --all-features --doc",
-        ),
     ];
+    let clients = clients.map(|check| Job::Check(with_programs(check, built)));
+    let (first, rest): (Vec<_>, Vec<_>) =
+        binaries.partition(|job| matches!(job, Job::Tests(tests) if tests.binary.is_long()));
+    first.into_iter().chain(clients).chain(rest).collect()
+}
+
+/// Runs of chaos. They come after the tests: each must make enough happen in its time.
+pub(crate) fn chaos(built: &Built, seed: u64) -> Vec<Job> {
     let chaos = [
         (
             "the seed of every time",
@@ -140,24 +144,18 @@ pub(crate) fn tests(built: &Built, seed: u64) -> Vec<Job> {
             format!("counters --losses --seed {seed} --calls 20000"),
         ),
     ];
-    let chaos = chaos.map(|(name, arguments)| chaos_run(built, name, &arguments, 5 * MINUTE));
-    let checks = clients
-        .into_iter()
-        .map(|check| with_programs(check, built))
-        .chain(chaos);
-    let (first, rest): (Vec<_>, Vec<_>) =
-        binaries.partition(|job| matches!(job, Job::Tests(tests) if tests.binary.is_long()));
-    first
-        .into_iter()
-        .chain(checks.map(Job::Check))
-        .chain(rest)
-        .collect()
+    let run = |(name, arguments): (_, String)| chaos_run(built, name, &arguments, 5 * MINUTE);
+    chaos.map(run).map(Job::Check).into()
 }
 
 /// Checks that need the programs.
 pub(crate) fn checks_of_programs(built: &Built) -> Vec<Check> {
     let units = Check::new("systemd units", "scripts/checks/units");
-    vec![with_programs(units, built)]
+    let examples = "cargo test --workspace --all-features --doc";
+    vec![
+        with_programs(units, built),
+        Check::new("examples in the docs", examples),
+    ]
 }
 
 fn with_programs(check: Check, built: &Built) -> Check {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Jobs at a time: most wait more than they compute.
-const JOBS_AT_A_TIME: usize = 3;
+pub(crate) const JOBS_AT_A_TIME: usize = 3;
 
 /// Jobs, and where their outcomes go.
 pub(crate) struct Pool<'a> {
@@ -23,10 +23,10 @@ pub(crate) struct Pool<'a> {
 }
 
 impl Pool<'_> {
-    /// Runs all jobs. They begin in their order.
-    pub(crate) async fn run(&self, jobs: Vec<Job>) {
+    /// Runs all jobs, so many at a time. They begin in their order.
+    pub(crate) async fn run(&self, jobs: Vec<Job>, at_a_time: usize) {
         let jobs = stream::iter(jobs);
-        jobs.for_each_concurrent(JOBS_AT_A_TIME, async |job| self.job(job).await)
+        jobs.for_each_concurrent(at_a_time, async |job| self.job(job).await)
             .await;
     }
 
