@@ -122,9 +122,10 @@ impl RedisServerBuilder {
 #[derive(Debug)]
 pub struct RedisServer {
     builder: RedisServerBuilder,
-    dir: TempDir,
     port: u16,
     process: Option<Process>,
+    /// Removed after the process has ended: it writes there.
+    dir: TempDir,
 }
 
 impl RedisServer {

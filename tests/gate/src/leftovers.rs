@@ -1,7 +1,8 @@
 //! Processes and files that tests left behind.
 //!
 //! Every process that the gate starts, and that these start in turn, has the gate's mark in its environment. It makes its
-//! temporary files in one directory, but the data of databases in memory. A port is open only as long as its process lives.
+//! temporary files in the gate's directory, which goes with them: a browser that is killed cannot remove its own. The data of
+//! databases is in memory. A port is open only as long as its process lives.
 
 use std::{
     collections::HashSet,
@@ -41,13 +42,11 @@ pub(crate) async fn clear(mark: &str, tmp: &TempDir, before: &HashSet<PathBuf>) 
         // It may have ended just now.
         let _ = kill(process, Signal::SIGKILL);
     }
+    left.extend(in_memory().difference(before).map(|path| remove(path)));
     let entries = fs::read_dir(tmp.path()).into_iter().flatten().flatten();
-    let entries = entries.map(|entry| entry.path());
-    left.extend(
-        entries
-            .chain(in_memory().difference(before).cloned())
-            .map(|path| remove(&path)),
-    );
+    for entry in entries {
+        remove(&entry.path());
+    }
     left
 }
 
@@ -90,7 +89,7 @@ fn remove(path: &Path) -> String {
         false => fs::remove_file(path),
     };
     match removed {
-        Ok(()) => format!("temporary: {}", path.display()),
+        Ok(()) => format!("in memory: {}", path.display()),
         Err(error) => format!("{} cannot be removed: {error}", path.display()),
     }
 }

@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The browser reads commands from file 3, and answers at file 4. Its sandbox does not work for root; it opens the pages of
 /// the test only.
-const START: &str = r#"exec chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+const START: &str = r#"TMPDIR="$1" exec chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-extensions --user-data-dir="$1" \
     --remote-debugging-pipe 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
 

@@ -19,8 +19,9 @@ const NAME: &str = "bank";
 /// A Sentinel on 127.0.0.1. It ends with this value.
 pub struct Sentinel {
     port: u16,
-    _dir: TempDir,
     process: Option<Process>,
+    /// Removed after the process has ended: it writes there.
+    _dir: TempDir,
     raw: MultiplexedConnection,
 }
 

@@ -14,8 +14,8 @@ const SEGMENTS: u32 = 2;
 
 /// One shard, and its clients.
 struct Bank {
-    dir: TempDir,
     _server: RedisServer,
+    dir: TempDir,
     proxy: Proxy,
     desk: Desk,
 }
