@@ -76,7 +76,7 @@ async fn a_signal_that_was_to_be_ignored_stays_ignored() {
     let binary = env!("CARGO_BIN_EXE_ringfence");
     let file = stage.file();
     let script = format!(
-        "trap '' HUP; exec {binary} lock key --redis-file {file} -- \
+        "trap '' HUP; exec '{binary}' lock key --redis-file {file} -- \
          sh -c 'echo up > up; read line; echo $line'"
     );
     let mut command = Command::new("sh");

@@ -15,7 +15,7 @@ impl Stage {
     /// key`, and types each of `typed` once its file is there.
     async fn at_terminal(&self, shell: &str, script: &str, typed: &[(&str, &[u8])]) -> Output {
         let lock = format!(
-            "{} lock key --redis-file {}",
+            "'{}' lock key --redis-file {}",
             env!("CARGO_BIN_EXE_ringfence"),
             self.file()
         );

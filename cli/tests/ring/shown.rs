@@ -151,7 +151,7 @@ async fn colours_are_for_terminals_that_want_them() {
     let url = &servers.urls()[0];
     let shown = |environment: &[(&str, &str)]| {
         let exe = env!("CARGO_BIN_EXE_ringfence");
-        let line = format!("{exe} ring show --redis {url}");
+        let line = format!("'{exe}' ring show --redis {url}");
         let mut script = Command::new("script");
         script
             .args(["-qec", &line, "/dev/null"])
