@@ -70,13 +70,13 @@ impl Topology {
     /// joined: only for messages.
     ///
     /// Each founder is armed with one of the first epochs after the founding. A shard that restarts before every founder
-    /// is armed counts as new, too.
+    /// is armed counts as new, too; once a shard was declared dead, none does: its heirs recover.
     pub fn is_new(&self, shard: &ShardId) -> bool {
         let founders_last = self.founded.0 + self.shards.len() as u64;
         let first = self
             .shard(shard)
             .is_some_and(|entry| entry.epoch.0 <= founders_last);
-        first || self.is_fresh(shard)
+        first && self.failed.is_empty() || self.is_fresh(shard)
     }
 
     /// Whether `shard` joined and has not been given a slot: no lock was granted there.

@@ -32,14 +32,25 @@ impl<'a> Ranks<'a> {
     /// left out.
     pub(super) fn begin(&mut self, step: &Move) -> bool {
         let slot = step.slot;
-        let most = self.replicas().minority().max(1) as usize;
-        let moving = self.ranks(slot).filter(|rank| self.busy[rank.index()]);
-        if self.busy[slot.index()] || moving.count() >= most || !self.has_room(slot, &step.to) {
+        let may_begin = !self.busy[slot.index()] && self.leaves_majorities(slot);
+        if !may_begin || !self.has_room(slot, &step.to) {
             return false;
         }
         self.busy[slot.index()] = true;
         self.next[slot.index()] = Some(step.to.clone());
         true
+    }
+
+    /// Whether a majority of the ranks stays where it is while `slot` moves, too, for each number of replicas: a key with
+    /// fewer than the most has the first ranks.
+    fn leaves_majorities(&self, slot: Slot) -> bool {
+        let ranks: Vec<_> = self.ranks(slot).collect();
+        let moves = |rank: &&Slot| **rank == slot || self.busy[rank.index()];
+        let numbers = (1..=ranks.len()).step_by(2);
+        numbers.map(|number| &ranks[..number]).all(|ranks| {
+            let moving = ranks.iter().filter(moves).count();
+            moving <= (ranks.len() / 2).max(1)
+        })
     }
 
     /// Whether no other rank of `slot` is at `shard` or in its zone, or comes there, or leaves it.

@@ -53,12 +53,12 @@ fn replicated(slots: u32, replicas: Replicas, shards: usize, zones: usize) -> To
 }
 
 /// The zones that have a rank of each slot, or come to have it, are distinct, and a minority of its ranks
-/// migrates.
+/// migrates, for each number of replicas.
 fn check_ranks(topology: &Topology) -> Result<(), TestCaseError> {
     let replicas = topology.table.membership().replicas();
     for slot in topology.table.slots().iter() {
         let (mut at, mut busy) = (BTreeSet::new(), 0);
-        for rank in topology.table.slots().replicas(slot, replicas) {
+        for (number, rank) in (1..).zip(topology.table.slots().replicas(slot, replicas)) {
             let migration = topology.migration_of(rank);
             let next = migration.map(|migration| &migration.to.0);
             let shards = [Some(topology.table.owner(rank)), next];
@@ -76,13 +76,16 @@ fn check_ranks(topology: &Topology) -> Result<(), TestCaseError> {
                 );
             }
             busy += u32::from(migration.is_some());
+            if let Ok(replicas) = Replicas::new(number) {
+                prop_assert!(
+                    busy <= replicas.minority().max(1),
+                    "{} of {} ranks of slot {}",
+                    busy,
+                    replicas,
+                    slot
+                );
+            }
         }
-        prop_assert!(
-            busy <= replicas.minority().max(1),
-            "{} ranks of slot {}",
-            busy,
-            slot
-        );
     }
     let decoded = Topology::decode(&topology.encode());
     prop_assert_eq!(decoded.as_ref(), Ok(topology));
