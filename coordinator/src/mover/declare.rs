@@ -93,6 +93,9 @@ impl Context {
         namespace: &Namespace,
         replicas: Replicas,
     ) -> Result<(), NamespaceError> {
+        if replicas != Replicas::One {
+            self.reach_all(namespace).await?;
+        }
         let begin = |topology: &Topology| topology.begin_declaration(namespace, replicas);
         let Some(begun) = self.swapped(begin).await? else {
             return Ok(());
@@ -114,6 +117,24 @@ impl Context {
             self.swapped(undo).await?;
         }
         finished
+    }
+
+    /// Sees that every shard answers, before any refuses a lock of `namespace`.
+    async fn reach_all(&self, namespace: &Namespace) -> Result<(), NamespaceError> {
+        let topology = self.store.load().await?;
+        let reached = topology
+            .shards
+            .iter()
+            .map(async |(ShardName(shard), entry)| {
+                let link = async { self.dial.dial(shard, entry)?.connect_control().await };
+                let unknown = |error| NamespaceError::Unknown {
+                    namespace: namespace.clone(),
+                    shard: shard.clone(),
+                    error,
+                };
+                link.await.map(drop).map_err(unknown)
+            });
+        try_join_all(reached).await.map(drop)
     }
 
     /// Puts the record in force that `next` makes of the present one. Returns it; `None` if `next` makes none.

@@ -159,13 +159,33 @@ async fn a_shard_that_restarts_meanwhile_or_later_refuses_older_views_too() {
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_does_not_answer_is_named_and_the_declaration_undone() {
     let stage = Stage::new(3).await;
+    let declaring = tokio::spawn({
+        let stage = stage.clone();
+        async move { declare(&stage).await }
+    });
+    sleep(SECOND).await;
+    assert!(!stage.record().declaring.is_empty());
     stage.faults(1).unreachable(true);
-    let refused = declare(&stage).await.unwrap_err();
-    let NamespaceError::Unknown { shard, .. } = &refused else {
-        panic!("{refused}")
+    stage.faults(1).hang_up();
+    refused_by_second(&declaring.await.unwrap().unwrap_err());
+    assert!(stage.record().declaring.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_shard_does_not_answer_no_declaration_begins() {
+    let stage = Stage::new(3).await;
+    let version = stage.record().version();
+    stage.faults(1).unreachable(true);
+    refused_by_second(&declare(&stage).await.unwrap_err());
+    assert_eq!(stage.record().version(), version);
+}
+
+fn refused_by_second(error: &NamespaceError) {
+    let NamespaceError::Unknown { shard, .. } = error else {
+        panic!("{error}")
     };
     assert_eq!(*shard, ringfence_coordinator::topology::shard_id(1));
-    assert!(stage.record().declaring.is_empty());
+    assert!(error.is_retryable() && error.effect() == Effect::None);
 }
 
 #[tokio::test(start_paused = true)]
