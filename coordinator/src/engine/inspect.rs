@@ -87,16 +87,18 @@ impl Engine {
         }
         let ranks = self.0.routing.ranks_of(&key);
         let majority = ranks.len() / 2 + 1;
+        // At once: the holder writes no record again in between.
+        let takes = join_all(ranks.iter().map(|rank| self.0.take(rank))).await;
         let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
-        for rank in ranks {
-            let before = taken.len();
-            match self.0.take(&rank, &mut taken).await {
+        for (holders, end) in takes {
+            match end {
                 Ok(()) => {
                     answered += 1;
-                    held += usize::from(taken.len() > before);
+                    held += usize::from(!holders.is_empty());
                 }
                 Err(error) => failed = Some(error),
             }
+            taken.extend(holders);
         }
         let released = held >= majority;
         for holder in &taken {
@@ -308,15 +310,22 @@ impl Inner {
         Ok(found)
     }
 
-    /// Takes a key with one replica, or one rank of a key, from its holders; adds those that were still there to `taken`.
-    async fn take(&self, key: &LockKey, taken: &mut Vec<Holder>) -> Result<(), ShardError> {
-        let Inspection { holder, others, .. } = self.inspect(key).await?;
-        for holder in holder.into_iter().chain(others) {
-            if self.force_release(key, holder.nonce).await? {
-                taken.push(holder);
+    /// Takes a key with one replica, or one rank of a key, from its holders. Returns those that were still there, until an
+    /// error.
+    async fn take(&self, key: &LockKey) -> (Vec<Holder>, Result<(), ShardError>) {
+        let mut taken = Vec::new();
+        let found = match self.inspect(key).await {
+            Ok(Inspection { holder, others, .. }) => holder.into_iter().chain(others),
+            Err(error) => return (taken, Err(error)),
+        };
+        for holder in found {
+            match self.force_release(key, holder.nonce).await {
+                Ok(true) => taken.push(holder),
+                Ok(false) => {}
+                Err(error) => return (taken, Err(error)),
             }
         }
-        Ok(())
+        (taken, Ok(()))
     }
 
     /// Releases an acquisition of any process; returns whether its record was still there.

@@ -4,8 +4,9 @@ use std::{sync::LazyLock, time::Duration};
 
 use ringfence_coordinator::{
     engine::{Acquire, Engine, Guard, ReplicaInspection, Wait},
-    name::Namespace,
-    shard::{Holder, memory::MemoryShard},
+    ids::MapVersion,
+    name::{LockKey, Namespace},
+    shard::{Holder, LockLane, Op, Request, Shard as _, memory::MemoryShard},
     topology::Namespaces,
 };
 use ringfence_ring::{Replicas, ShardId};
@@ -58,6 +59,18 @@ fn away(shard: &MemoryShard, away: bool) {
 async fn records(engine: &Engine) -> Vec<Option<Holder>> {
     let replicas = replicas(engine).await.into_iter();
     replicas.map(|its| its.found.ok()?.holder).collect()
+}
+
+/// The key of the one lock at `shard`.
+async fn key_at(engine: &Engine, shard: &ShardId) -> LockKey {
+    let mut locks = engine.locks(None);
+    loop {
+        let page = locks.next().await.expect("a lock there");
+        let mut locks = page.locks.unwrap().into_iter();
+        if let Some(held) = locks.next().filter(|_| page.shard == *shard) {
+            return held.key;
+        }
+    }
 }
 
 fn waits(process: &Process) -> JoinHandle<Guard> {
@@ -166,4 +179,64 @@ async fn an_inspection_shows_the_holder_of_a_majority() {
     let unknown = found.expect_err("no majority");
     assert!(unknown.to_string().contains("majority"), "{unknown}");
     waiter.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_released_by_force_is_not_put_back() {
+    let mut crew = crew().await;
+    let [holding, other, operating] = crew.processes().await;
+    let ranks = by_rank(&crew, &holding).await;
+    let (second, third) = (&ranks[1].0, &ranks[2].0);
+    let guard = acquire_as(&holding, lock()).await;
+    // The operator does not reach the third rank; the holder hears from the second one late.
+    let dead = crew.another_server();
+    away(&dead, true);
+    operating.wires[third].lead_to(dead);
+    holding.wires[second].mute(true);
+    let released = operating.force_release(&LEDGER, b"key", "a test").await;
+    assert_eq!(released.unwrap().len(), 1);
+    acquire_as(&other, lock()).await.release().await;
+    sleep(2 * LEASE / 3).await;
+    holding.wires[second].mute(false);
+    within(LEASE, "it is lost", async || !guard.is_held()).await;
+    let none = async || records(&other).await.iter().all(Option::is_none);
+    within(SECOND, "no record is left", none).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_gone_is_written_again_while_a_majority_is_renewed() {
+    let mut crew = crew().await;
+    let process = crew.process().await;
+    let guard = acquire_as(&process, lock()).await;
+    let (first, shard) = &by_rank(&crew, &process).await[0];
+    let nonce = records(&process).await[0].as_ref().unwrap().nonce;
+    let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
+    let request = Request {
+        key: key_at(&process, first).await,
+        map: MapVersion::UNKNOWN,
+        declared: MapVersion::UNKNOWN,
+        op: Op::Release { nonce },
+    };
+    link.call(&[request]).await.unwrap();
+    assert!(records(&process).await[0].is_none());
+    let is_whole = async || records(&process).await[0].is_some();
+    within(LEASE, "it is written again", is_whole).await;
+    assert!(guard.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_taken_up_is_released_at_a_rank_that_has_not_confirmed() {
+    let mut crew = crew().await;
+    let [granted, next] = crew.processes().await;
+    let ranks = by_rank(&crew, &granted).await;
+    let lease = acquire_as(&granted, lock()).await.detach();
+    let reference = lease.reference();
+    let first = &next.wires[&ranks[0].0];
+    first.mute(true);
+    let taken = next.resume(&reference, SECOND).await.unwrap();
+    let taken = taken.expect("it is held");
+    taken.release().await;
+    first.mute(false);
+    let none = async || records(&granted).await.iter().all(Option::is_none);
+    within(SECOND, "no record is left", none).await;
 }

@@ -450,7 +450,8 @@ impl LeaseState {
 
     /// The latest time of a request whose answer has belief last no longer than `deadline`.
     pub(crate) fn sent_for(&self, deadline: Instant) -> Instant {
-        deadline - believed(self.lease_to_ask())
+        let lasts = believed(self.lease_to_ask());
+        deadline - self.terms.hold_for.map_or(lasts, |hold| hold.min(lasts))
     }
 
     /// The time when belief ends, if a request sent at `sent` is answered: the shard counts the

@@ -66,18 +66,15 @@ impl ReplicatedLease {
             if late {
                 self.state.set_thin(self.has_bare_majority(&ranks, now));
             }
-            let missing = ranks
-                .all
-                .iter_mut()
-                .filter(|rank| !rank.is_granted() && !rank.is_confirming);
-            missing
-                .map(|rank| {
-                    // A request that is out would make a grant of its own.
-                    let former = self.renew_rank(rank);
-                    rank.is_confirming = true;
-                    (former, rank.lease.clone())
-                })
-                .collect()
+            let missing = ranks.to_install(now, |rank| !rank.is_granted() && !rank.is_confirming);
+            let install = |index: usize| {
+                let rank = &mut ranks.all[index];
+                // A request that is out would make a grant of its own.
+                let former = self.renew_rank(rank);
+                rank.is_confirming = true;
+                (former, rank.lease.clone())
+            };
+            missing.into_iter().map(install).collect()
         };
         for (former, fresh) in missing {
             give_back(former, false);
@@ -93,16 +90,15 @@ impl ReplicatedLease {
         let token = self.token();
         let missing: Vec<_> = {
             let mut ranks = self.ranks.lock();
-            let missing = ranks
-                .all
-                .iter_mut()
-                .filter(|rank| !rank.is_granted() && !rank.is_confirming && !rank.is_wanted);
-            missing
-                .map(|rank| {
-                    rank.is_confirming = true;
-                    rank.lease.clone()
-                })
-                .collect()
+            let missing = ranks.to_install(self.now(), |rank| {
+                !rank.is_granted() && !rank.is_confirming && !rank.is_wanted
+            });
+            let install = |index: usize| {
+                let rank = &mut ranks.all[index];
+                rank.is_confirming = true;
+                rank.lease.clone()
+            };
+            missing.into_iter().map(install).collect()
         };
         for lease in missing {
             self.send_confirm(lease, token, true);
@@ -146,14 +142,30 @@ impl ReplicatedLease {
         if self.is_over() {
             return self.local().over(&self.state);
         }
-        {
+        let others = {
             let mut ranks = self.ranks.lock();
-            if let Some((_, rank)) = ranks.of(nonce).filter(|_| !self.is_over()) {
+            let found = ranks.of(nonce).filter(|_| !self.is_over());
+            let is_taken = found.is_some_and(|(_, rank)| {
+                let now = self.now();
+                let is_taken = rank.is_taken(now);
+                if is_taken {
+                    rank.gone_at = Some(now);
+                }
                 self.renew_rank(rank);
-            }
-        }
+                is_taken
+            });
+            let others = ranks
+                .all
+                .iter()
+                .filter(|rank| is_taken && rank.is_granted());
+            others.map(|rank| rank.lease.clone()).collect::<Vec<_>>()
+        };
         match self.phase() {
-            Phase::Held => self.shorten(),
+            Phase::Held => {
+                self.shorten();
+                // Before a record is written there again.
+                others.into_iter().for_each(Lease::renew);
+            }
             Phase::Asked | Phase::Over => self.count(),
         }
     }

@@ -268,6 +268,7 @@ impl ReplicatedLease {
         let fresh = Rank {
             because: rank.because.take(),
             is_passed_over: rank.is_passed_over,
+            gone_at: rank.gone_at,
             ..Rank::new(
                 self.ring
                     .lease(self.declaration, state, false, self.ballot.clone()),

@@ -35,6 +35,8 @@ pub(super) struct Rank {
     pub(super) because: Option<AcquireError>,
     /// The holder of the lock has no record there: requests do not queue there.
     pub(super) is_passed_over: bool,
+    /// When its record was found gone before its time: by force, or by a step of the shard's clock.
+    pub(super) gone_at: Option<Instant>,
 }
 
 impl Rank {
@@ -46,6 +48,7 @@ impl Rank {
             is_confirming: false,
             because: None,
             is_passed_over: false,
+            gone_at: None,
         }
     }
 
@@ -67,9 +70,17 @@ impl Rank {
     pub(super) fn granted(&mut self, token: Token) {
         self.is_wanted = false;
         self.because = None;
+        self.gone_at = None;
         // The lock has the same view, and ends with it.
         let deadline = self.lease.record_deadline();
         self.answer = Answer::Granted(Grant { token, deadline });
+    }
+
+    /// Whether its record is gone before its time.
+    pub(super) fn is_taken(&self, now: Instant) -> bool {
+        // At a shard that is new to the lock, memory was lost.
+        let is_new = || self.lease.in_flight.lock().here.to_put_back;
+        self.is_granted() && now < self.lease.deadline() && !is_new()
     }
 
     pub(super) fn is_granted(&self) -> bool {
@@ -212,6 +223,26 @@ impl Ranks {
             Answer::Pending | Answer::NotGranted => false,
         };
         self.all.iter().filter(is_live).count()
+    }
+
+    /// The ranks where a record may be written, of those that are `missing`.
+    pub(super) fn to_install(&self, now: Instant, missing: impl Fn(&Rank) -> bool) -> Vec<usize> {
+        let due = |(_, rank): &(usize, &Rank)| missing(rank) && self.may_install(rank, now);
+        let due = self.all.iter().enumerate().filter(due);
+        due.map(|(index, _)| index).collect()
+    }
+
+    /// If the record was found gone before its time, those of all ranks may be about to go: a majority must have been
+    /// renewed since.
+    fn may_install(&self, rank: &Rank, now: Instant) -> bool {
+        let Some(gone_at) = rank.gone_at else {
+            return true;
+        };
+        let is_renewed = |rank: &&Rank| match rank.answer {
+            Answer::Granted(grant) => now < grant.deadline && rank.lease.sent() >= gone_at,
+            Answer::Pending | Answer::NotGranted => false,
+        };
+        2 * self.all.iter().filter(is_renewed).count() > self.all.len()
     }
 
     pub(super) fn answers(&self) -> Vec<Answer> {

@@ -33,8 +33,14 @@ impl ReplicatedLease {
         let nonce = || nonces.next().expect("one per replica");
         let lease = Self::begin(ring, declaration, &of.key, terms, of.tokens, false, nonce)?;
         lease.state.set_tokens_granted(of.tokens);
+        let mut ranks = lease.ranks.lock();
         // It asks for nothing: no answer of a rank makes it held but those of `take_up`.
-        lease.ranks.lock().is_decided = true;
+        ranks.is_decided = true;
+        // A release goes to a rank that has not answered, too.
+        for rank in &ranks.all {
+            rank.lease.in_flight.lock().here.comes();
+        }
+        drop(ranks);
         Ok(lease)
     }
 

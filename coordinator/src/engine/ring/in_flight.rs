@@ -77,7 +77,7 @@ impl ShardInFlight {
         };
     }
 
-    /// The lock was adopted there.
+    /// The lock was adopted there, or another engine's record may be there.
     pub(crate) fn comes(&mut self) {
         self.left = true;
     }
