@@ -8,7 +8,9 @@ pub(super) fn check(grants: &Grants<'_>) -> Vec<Violation> {
 }
 
 fn of_one(grant: &Grant<'_>) -> Vec<Violation> {
+    let ends = grant.ends_ns().unwrap_or(u64::MAX);
     let too_late = grant.deadlines().filter_map(|(event, allowed)| {
+        let allowed = allowed.min(ends);
         let logged = event.deed.deadline_ns.filter(|logged| *logged > allowed)?;
         let what = format!(
             "process {} believes until {}, and may only until {}",
@@ -21,6 +23,13 @@ fn of_one(grant: &Grant<'_>) -> Vec<Violation> {
     let mut violations: Vec<_> = too_late.collect();
     let of_grant = |what| Violation::new(Rule::Deadline, grant.key, what, [grant.acquired]);
     let process = grant.acquired.process;
+    let renewals = grant.renewals.iter();
+    let mut renewed = renewals.filter_map(|event| event.deed.sent_ns);
+    if let Some(sent) = renewed.find(|sent| ends < *sent) {
+        let (sent, ends) = (seconds(sent), seconds(ends));
+        let what = format!("process {process} renewed at {sent} a hold that ended at {ends}");
+        violations.push(of_grant(what));
+    }
     if !grant.is_founded {
         let what = format!(
             "process {process} counts from {}, when nothing left that it can have been granted by: \

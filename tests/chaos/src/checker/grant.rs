@@ -33,6 +33,8 @@ pub struct Grant<'h> {
     pub release: Option<(&'h Event, Option<&'h Event>)>,
     /// The time when its process was killed.
     pub killed_ns: Option<u64>,
+    /// The time when an operator began to take its key from its holders by force.
+    pub forced_ns: Option<u64>,
     /// Whether its process handed the lock on after it, so that its release did not end the record.
     pub handed_on: bool,
     /// Whether it counts from a request of its nonce that may have had this answer.
@@ -65,6 +67,7 @@ impl<'h> Grant<'h> {
             downgraded_ns: None,
             release: None,
             killed_ns: None,
+            forced_ns: None,
             handed_on: nonces.is_handed_on(acquired),
             is_founded: true,
             length_ms: lease_ms.min(if claimed { CLAIM_MAX_MS } else { u64::MAX }),
@@ -135,6 +138,13 @@ impl<'h> Grant<'h> {
         iter::once(granted).chain(renewed)
     }
 
+    /// When its fixed hold ends, at the latest.
+    pub(super) fn ends_ns(&self) -> Option<u64> {
+        let hold_ms = self.acquired.deed.hold_ms?;
+        // What is handed on ends as the grant of before.
+        (!self.acquired.deed.handed).then(|| self.judged_ns() + hold_ms * 1_000_000)
+    }
+
     /// Its first deadline.
     pub(super) fn first_deadline_ns(&self) -> u64 {
         believed_until(self.sent_ns(), self.length_ms)
@@ -150,9 +160,10 @@ impl<'h> Grant<'h> {
         self.told_ns()..self.ended_by(self.deadline_ns())
     }
 
-    /// The time during which its holder certainly believed in it. May be empty.
+    /// The time during which its holder certainly believed in it, and nobody took it by force. May be empty.
     pub fn certain(&self) -> Range<u64> {
-        self.told_ns()..self.ended_by(self.told_deadline_ns())
+        let ended = self.ended_by(self.told_deadline_ns());
+        self.told_ns()..self.forced_ns.map_or(ended, |forced| forced.min(ended))
     }
 
     /// Its deadline in the end, as its engine told it: earlier with `removal = leased`, where belief ends with the view of

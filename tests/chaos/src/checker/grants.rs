@@ -34,6 +34,7 @@ impl<'h> Grants<'h> {
                 (Kind::Acquire, Phase::Invoke) => drop(asked.insert(id, event.t_ns)),
                 (Kind::Acquire, Phase::Ok) => grants.add(event, asked.get(&id).copied(), &nonces),
                 (Kind::Release, Phase::Ok | Phase::Info) => drop(ends.insert(id, event)),
+                (Kind::Nemesis, Phase::Ok) => drop(ends.insert(id, event)),
                 _ => {}
             }
         }
@@ -77,6 +78,10 @@ impl<'h> Grants<'h> {
             return of_killed.for_each(|grant| grant.killed_ns = Some(event.t_ns));
         }
         match (deed.kind, deed.phase) {
+            (Kind::Nemesis, Phase::Invoke) if deed.fault == Some(Fault::ForceRelease) => {
+                let ended = ends.get(&(event.process, deed.op));
+                self.forced(event, ended.map_or(u64::MAX, |ended| ended.t_ns));
+            }
             (Kind::Renew, _) => self.renewed(event),
             (Kind::Downgrade, _) => {
                 if let Some(grant) = self.open(event, deed.token) {
@@ -91,6 +96,15 @@ impl<'h> Grants<'h> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Notes that the key was taken from its holders between `event` and `until_ns`.
+    fn forced(&mut self, event: &Event, until_ns: u64) {
+        let key = event.deed.key.as_deref().unwrap_or_default();
+        let of_key = self.of_key.get_mut(key).into_iter().flatten();
+        for grant in of_key.filter(|grant| grant.sent_ns() <= until_ns) {
+            grant.forced_ns = grant.forced_ns.or(Some(event.t_ns));
         }
     }
 

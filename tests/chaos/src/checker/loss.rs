@@ -1,5 +1,6 @@
 //! No holder is told before the deadline that it has lost the lock: by no renewal at all, and by a
-//! release only if the shard lost its memory since the record was last seen in place. Where coordinators fail, one at
+//! release only if the shard lost its memory since the record was last seen in place; or by either if an operator took the lock
+//! from it. Where coordinators fail, one at
 //! a time, no holder loses its lock at all, unless its own process is stopped or a shard fails meanwhile.
 
 use std::collections::HashSet;
@@ -55,13 +56,18 @@ fn by_service(history: &History, grants: &Grants<'_>, windows: &[Window<'_>]) ->
 }
 
 fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {
-    let deadline = grant.told_deadline_ns();
+    let told_deadline = grant.told_deadline_ns();
+    let deadline = grant
+        .forced_ns
+        .map_or(told_deadline, |forced| forced.min(told_deadline));
     let lost = grant
         .renewals
         .iter()
         .filter(|event| is_answer(event, Kind::Renew, Answer::Lost) && event.t_ns < deadline);
     let not_there = grant.released().filter(|event| {
-        is_answer(event, Kind::Release, Answer::NotThere) && !excused(grant, event, ends)
+        let is_forced = grant.forced_ns.is_some_and(|forced| forced < event.t_ns);
+        let not_there = is_answer(event, Kind::Release, Answer::NotThere);
+        not_there && !is_forced && !excused(grant, event, ends)
     });
     let spurious = lost.copied().chain(not_there);
     let violation = |event: &Event| {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    Rule, Violation,
+    Grants, Rule, Violation,
     grant::{CLAIM_MAX_MS, believed_until},
     violation::seconds,
     windows::{self, Window},
@@ -23,11 +23,12 @@ struct Record<'h> {
     event: &'h Event,
 }
 
-pub(super) fn check(history: &History) -> Vec<Violation> {
+pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
     let windows = windows::of(history);
     if windows.iter().any(Window::is_of_a_coordinator) {
         return Vec::new();
     }
+    let ends = ends(history, grants);
     let mut leases_ms: HashMap<&str, u64> = HashMap::new();
     let mut records: HashMap<&str, BTreeMap<u64, Record<'_>>> = HashMap::new();
     let mut violations = Vec::new();
@@ -47,6 +48,7 @@ pub(super) fn check(history: &History) -> Vec<Violation> {
             (Kind::Replica, _) => {
                 let lease_ms = leases_ms.get(key).copied().unwrap_or(0);
                 note(of_lock, event, lease_ms);
+                violations.extend(beyond(key, event, ends.get(nonce).copied()));
             }
             (Kind::Grant, Phase::Ok) if !deed.handed => {
                 violations.extend(unbacked(key, event, of_lock, deed.token));
@@ -56,6 +58,33 @@ pub(super) fn check(history: &History) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// When the fixed hold of each nonce ends that was granted once.
+fn ends<'h>(history: &'h History, grants: &Grants<'h>) -> HashMap<&'h str, u64> {
+    let acquired = history.events.iter();
+    let acquired =
+        acquired.filter(|event| event.deed.kind == Kind::Acquire && event.deed.phase == Phase::Ok);
+    let nonces = acquired.filter_map(|event| event.deed.nonce.as_deref());
+    let end_of = |nonce| {
+        let mut of_nonce = grants.of_nonce(nonce);
+        let only = of_nonce.next().filter(|_| of_nonce.next().is_none());
+        Some((nonce, only?.ends_ns()?))
+    };
+    nonces.filter_map(end_of).collect()
+}
+
+/// A record that is written or renewed by a request that left after the hold had ended.
+fn beyond(key: &str, event: &Event, ends_ns: Option<u64>) -> Option<Violation> {
+    let sent_ns = event.deed.sent_ns?;
+    let ends_ns = ends_ns.filter(|ends_ns| *ends_ns < sent_ns)?;
+    let what = format!(
+        "process {} renewed a replica at {}, of a hold that ended at {}",
+        event.process,
+        seconds(sent_ns),
+        seconds(ends_ns)
+    );
+    Some(Violation::new(Rule::Deadline, key, what, [event]))
 }
 
 fn note<'h>(of_lock: &mut BTreeMap<u64, Record<'h>>, event: &'h Event, lease_ms: u64) {

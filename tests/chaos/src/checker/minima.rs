@@ -55,6 +55,8 @@ pub struct Counts {
     pub shared: usize,
     /// Writers that became readers.
     pub downgraded: usize,
+    /// Fixed holds.
+    pub fixed: usize,
     /// Writes the resource accepted.
     pub writes: usize,
     /// Writes it refused.
@@ -143,6 +145,10 @@ impl Counts {
                 .all()
                 .filter(|grant| grant.downgraded_ns.is_some())
                 .count(),
+            fixed: grants
+                .all()
+                .filter(|grant| grant.ends_ns().is_some())
+                .count(),
             writes: answers(Kind::Apply, Answer::Accepted),
             rejected: answers(Kind::Apply, Answer::Rejected),
             renewed: answers(Kind::Renew, Answer::Renewed),
@@ -170,7 +176,7 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 32] {
+    pub fn named(&self) -> [(&'static str, usize); 33] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -188,6 +194,7 @@ impl Counts {
             ("writers that others handed it to", self.writers_handed),
             ("grants beside others", self.shared),
             ("writers that became readers", self.downgraded),
+            ("fixed holds", self.fixed),
             ("writes accepted", self.writes),
             ("writes refused", self.rejected),
             ("renewals", self.renewed),

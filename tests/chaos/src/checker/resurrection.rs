@@ -1,19 +1,22 @@
 //! No renewal succeeds that was sent after the release was answered, or after a grant to a later
 //! acquisition that excludes it was told. No renewal is answered after the release was: then the release overtook
-//! it, and the renewal may have put the record back.
+//! it, and the renewal may have put the record back. A holder from whom the lock was taken by force puts its record back only if
+//! a shard lost its memory since.
 
-use super::{Grant, Grants, Rule, Violation};
-use crate::history::{Event, Phase};
+use super::{
+    Grant, Grants, Rule, Violation,
+    windows::{self, Window},
+};
+use crate::history::{Event, History, Phase};
 
-pub(super) fn check(grants: &Grants<'_>) -> Vec<Violation> {
-    grants
-        .of_key
-        .values()
-        .flat_map(|of_key| of_one(of_key))
-        .collect()
+pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
+    let mut ends = windows::of(history);
+    ends.retain(|window| window.fault.ends_a_life());
+    let of_keys = grants.of_key.values();
+    of_keys.flat_map(|of_key| of_one(of_key, &ends)).collect()
 }
 
-fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
+fn of_one(of_key: &[Grant<'_>], ends: &[Window<'_>]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, grant) in of_key.iter().enumerate() {
         let later = of_key[index + 1..].iter();
@@ -24,10 +27,19 @@ fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
             .renewals
             .iter()
             .filter(|event| event.deed.phase == Phase::Ok);
+        let renewed = renewed.filter(|renewal| !may_put_back(grant, renewal, ends));
         let wrong = renewed.filter_map(|renewal| of_renewal(grant, renewal, &later));
         violations.extend(wrong);
     }
     violations
+}
+
+/// Whether the lock was taken by force, and a shard lost its memory before the holder knew.
+fn may_put_back(grant: &Grant<'_>, renewal: &Event, ends: &[Window<'_>]) -> bool {
+    let since = grant.forced_ns.filter(|forced| *forced <= renewal.t_ns);
+    let ended =
+        |since| move |end: &Window<'_>| since <= end.time.end && end.time.start <= renewal.t_ns;
+    since.is_some_and(|since| ends.iter().any(ended(since)))
 }
 
 fn of_renewal(grant: &Grant<'_>, renewal: &Event, later: &[&Grant<'_>]) -> Option<Violation> {

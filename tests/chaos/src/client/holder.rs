@@ -96,13 +96,30 @@ impl Holder {
     ///
     /// Dropping the future drops the acquisition, and records that.
     pub async fn take(&self, key: &str, mode: LockMode, wait: Option<Duration>) -> Option<Asked> {
+        self.take_for(key, mode, wait, None).await
+    }
+
+    /// The same, for no longer than `hold`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the acquisition, and records that.
+    pub async fn take_for(
+        &self,
+        key: &str,
+        mode: LockMode,
+        wait: Option<Duration>,
+        hold: Option<Duration>,
+    ) -> Option<Asked> {
+        let ms = |length: Duration| length.as_millis() as u64;
         let invoked = Deed {
             share: mode.into(),
-            wait_ms: wait.map(|wait| wait.as_millis() as u64),
+            wait_ms: wait.map(ms),
+            hold_ms: hold.map(ms),
             ..self.asking(key)
         };
         self.recorder.record(invoked.clone());
-        let mut asking = pin!(self.ask(key, mode, wait, invoked.clone()));
+        let mut asking = pin!(self.ask(key, mode, (wait, hold), invoked.clone()));
         // Dropped before what it tells of: nobody is granted in its place before that is recorded.
         let abandoned = Abandoned::of(&self.recorder, [invoked.clone()]);
         let asked = asking.as_mut().await;
@@ -154,7 +171,7 @@ impl Holder {
         &self,
         key: &str,
         mode: LockMode,
-        wait: Option<Duration>,
+        (wait, hold): (Option<Duration>, Option<Duration>),
         invoked: Deed,
     ) -> Result<AnyGuard, AcquireError> {
         if election::has(key) {
@@ -169,7 +186,10 @@ impl Holder {
             LockMode::Read => self.table(key).read(),
             LockMode::Write => self.table(key).write(),
         };
-        let lock = lock.namespace(namespace.as_str()).lease(self.lease);
+        let mut lock = lock.namespace(namespace.as_str()).lease(self.lease);
+        if let Some(hold) = hold {
+            lock = lock.hold_for(hold);
+        }
         let guard = match wait {
             Some(wait) => {
                 let lock = lock.wait(wait).on_wait(self.waiting(invoked));

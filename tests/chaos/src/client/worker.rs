@@ -40,7 +40,8 @@ pub(super) async fn run(
             .random_bool(0.8)
             .then(|| WAITS[random.random_range(0..WAITS.len())]);
         let mode = shares::choose(key, holder.process, &mut random);
-        let asking = holder.take(key, mode, wait);
+        let hold = hold(&holder, section_max, &mut random);
+        let asking = holder.take_for(key, mode, wait, hold);
         let asked = if random.random_bool(0.1) {
             // Dropped amid whatever it is doing: what it may be granted is given back unseen.
             let abandoned = timeout(part(PAUSE, &mut random), asking).await;
@@ -53,6 +54,14 @@ pub(super) async fn run(
             None => sleep(part(PAUSE, &mut random)).await,
         }
     }
+}
+
+/// How long the lock is held, at most: some holds are fixed, and often too short. Not over the service, where no lock is lost.
+fn hold(holder: &Holder, section_max: Duration, random: &mut StdRng) -> Option<Duration> {
+    let is_fixed = random.random_bool(0.15) && !holder.tap.over_the_service;
+    let hold = section_max / 10 + part(section_max * 2, random);
+    // Histories have whole milliseconds.
+    is_fixed.then(|| Duration::from_millis(hold.as_millis() as u64))
 }
 
 /// A key: some are hot, so that there is a queue; and the process' own has a line, while no other process

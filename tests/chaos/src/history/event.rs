@@ -79,6 +79,9 @@ pub struct Deed {
     /// Of a [`Kind::Acquire`]: how long is waited. If it is not said, a set is waited for without end, and a single lock not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
+    /// Of a [`Kind::Acquire`]: how long a fixed hold lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold_ms: Option<u64>,
     /// What was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
@@ -264,6 +267,8 @@ pub enum Fault {
     RemoveShard,
     /// FUNCTION FLUSH.
     FunctionFlush,
+    /// A lock is taken from its holders by force.
+    ForceRelease,
     /// SIGKILL of a mover.
     KillMover,
     /// SIGSTOP of a mover, then SIGCONT when another resize is over.

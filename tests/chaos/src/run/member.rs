@@ -108,6 +108,7 @@ impl Member {
             | Fault::KillCoordinator
             | Fault::EndCoordinator
             | Fault::StopCoordinator
+            | Fault::ForceRelease
             | Fault::KillMover
             | Fault::StopMover
             | Fault::TwoMovers

@@ -27,6 +27,7 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
     let to_ring = [
         (Fault::KillMover, per_minute(1) / 3),
         (Fault::RemoveShard, removed),
+        (Fault::ForceRelease, per_minute(6)),
     ];
     Minima {
         grants: per_minute(60),
@@ -43,6 +44,7 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
         writers_handed: per_minute(1),
         shared: per_minute(20),
         downgraded: per_minute(3),
+        fixed: per_minute(5),
         writes: per_minute(60),
         rejected: 0,
         renewed: per_minute(20),

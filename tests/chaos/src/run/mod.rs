@@ -3,6 +3,7 @@
 
 mod clients;
 mod coordinators;
+mod locks;
 mod member;
 mod minima;
 mod movers;
@@ -37,6 +38,7 @@ pub(crate) use self::plan::HOME;
 use self::{
     clients::Clients,
     coordinators::Coordinators,
+    locks::Locks,
     movers::Movers,
     nemesis::Nemesis,
     plan::Plan,
@@ -215,11 +217,18 @@ async fn happen(
 
     let until = Instant::now() + length;
     let recorder = recorder(NEMESIS)?;
+    let onlooker = onlooker(&urls).await?;
+    // A leader is to be told of its end before another leads.
+    let to_take = keys.iter().filter(|key| !election::has(key));
+    let locks = Locks {
+        operator: onlooker.clone(),
+        keys: to_take.cloned().collect(),
+    };
     let mut movers = Movers {
         like: mover_args(dir, &run, seed, &urls),
         recorder: &recorder,
         until,
-        onlooker: onlooker(&urls).await?,
+        onlooker: onlooker.clone(),
         members: &members,
         gone: Vec::new(),
     };
@@ -232,6 +241,7 @@ async fn happen(
             plan(seed, args, &kinds),
             &members,
             &mut clients,
+            &locks,
             &mut movers,
             coordinators.as_mut(),
         )

@@ -11,6 +11,7 @@ use tokio::{
 use super::{
     clients::Clients,
     coordinators::Coordinators,
+    locks::Locks,
     movers::Movers,
     plan::{Plan, Step, Upset},
     shard::Shard,
@@ -31,6 +32,7 @@ impl Nemesis<'_> {
         plan: Plan,
         members: &[(String, Mutex<Shard>)],
         clients: &mut [Clients],
+        locks: &Locks,
         movers: &mut Movers<'_>,
         coordinators: Option<&mut Coordinators>,
     ) -> io::Result<()> {
@@ -39,10 +41,16 @@ impl Nemesis<'_> {
         let to_clients = clients.iter_mut().zip(plan.clients);
         let to_clients = to_clients.map(|(group, steps)| self.to_clients(group, steps));
         let to_clients = try_join_all(to_clients);
+        let to_locks = self.to_locks(locks, plan.locks);
         let to_ring = self.to_ring(movers, plan.ring);
         let to_coordinators = self.to_coordinators(coordinators, plan.coordinators);
-        let (_, clients, ring, coordinators) =
-            tokio::join!(join_all(to_shards), to_clients, to_ring, to_coordinators);
+        let (_, clients, (), ring, coordinators) = tokio::join!(
+            join_all(to_shards),
+            to_clients,
+            to_locks,
+            to_ring,
+            to_coordinators
+        );
         clients.map(drop).and(ring).and(coordinators)
     }
 
@@ -65,6 +73,15 @@ impl Nemesis<'_> {
             group.suffer(&step, self.recorder).await?;
         }
         Ok(())
+    }
+
+    async fn to_locks(&self, locks: &Locks, steps: Vec<Step>) {
+        for step in steps {
+            if !self.pause(step.after).await {
+                break;
+            }
+            locks.suffer(&step, self.recorder).await;
+        }
     }
 
     async fn to_coordinators(

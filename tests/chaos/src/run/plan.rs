@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub(super) shards: Vec<Vec<Step>>,
     /// To each group of clients.
     pub(super) clients: Vec<Vec<Step>>,
+    /// To locks, one after another.
+    pub(super) locks: Vec<Step>,
     /// To resizes, one after another.
     pub(super) ring: Vec<Upset>,
     /// To coordinators, one after another: one of them always serves.
@@ -145,9 +147,12 @@ impl Plan {
         let shards = (0..shards.len()).map(of_shard).collect();
         let clients = to_clients(&mut random, groups, length, lease);
         let ring = ring(&mut random, length, lease);
+        let force = std::iter::repeat(Fault::ForceRelease);
+        let locks = steps(&mut random, length, lease / 4..lease, lease, force);
         Self {
             shards,
             clients,
+            locks,
             ring,
             coordinators: Vec::new(),
         }
@@ -164,6 +169,7 @@ impl Plan {
             coordinators: steps(&mut random, length, gap, lease, turn),
             clients: to_clients(&mut random, groups, length, lease),
             shards: Vec::new(),
+            locks: Vec::new(),
             ring: Vec::new(),
         }
     }

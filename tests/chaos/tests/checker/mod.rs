@@ -101,6 +101,11 @@ fn coordinators_excuse_no_loss_and_stopped_processes_do() {
 }
 
 #[test]
+fn a_holder_does_not_know_that_its_lock_was_taken_by_force() {
+    passes(mutations::hold_past_the_deadline_by_force);
+}
+
+#[test]
 fn a_waiter_whose_slot_moves_queues_again() {
     passes(queueing::newcomer_granted_before_one_whose_slot_moves);
 }
@@ -149,6 +154,8 @@ each_fires_its_rule! { mutations:
     renewed_after_the_release => Resurrection;
     renewal_overtaken_by_the_release => Resurrection;
     renewed_after_a_later_grant => Resurrection;
+    renewed_after_a_later_grant_by_force => Resurrection;
+    renewed_after_the_end_of_a_fixed_hold => Deadline;
     release_answered_not_there => Loss;
     renewal_answered_lost => Loss;
     lost_though_a_coordinator_served => Loss;

@@ -99,6 +99,68 @@ pub(crate) fn hold_past_the_deadline(history: &History) -> Option<History> {
     Some(mutated)
 }
 
+/// `history` with an operator that took the lock of `grant` from its holder just before `t_ns`.
+fn forced(history: &History, grant: &Grant<'_>, t_ns: u64) -> History {
+    let key = grant.key.to_owned();
+    let forced = |phase| {
+        let key = Some(key.clone());
+        move |deed: &mut Deed| {
+            *deed = Deed {
+                fault: Some(Fault::ForceRelease),
+                key,
+                ..Deed::ended(deed.op, Kind::Nemesis, phase)
+            };
+        }
+    };
+    let history = with(history, grant.acquired, t_ns - 2, forced(Phase::Invoke));
+    with(&history, grant.acquired, t_ns - 1, forced(Phase::Ok))
+}
+
+/// Its holder does not know that it was taken by force.
+pub(crate) fn hold_past_the_deadline_by_force(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let (first, _) = neighbours(&grants, |first, second| {
+        ran_out(first) && !second.certain().is_empty()
+    })?;
+    let mutated = with(
+        history,
+        first.acquired,
+        first.deadline_ns() - 5 * MS,
+        renewal(first.deadline_ns() - 10 * MS, None),
+    );
+    Some(forced(&mutated, first, first.deadline_ns() - MS))
+}
+
+/// What was taken by force is put back after somebody else had it.
+pub(crate) fn renewed_after_a_later_grant_by_force(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let (first, second) = neighbours(&grants, |first, second| {
+        let mut faults = history.events.iter();
+        let is_hurt = faults.any(|event| {
+            let time = first.told_ns()..=second.told_ns() + MS;
+            event.deed.fault.is_some_and(Fault::ends_a_life) && time.contains(&event.t_ns)
+        });
+        ran_out(first) && !is_hurt
+    })?;
+    let sent = second.told_ns() + 1;
+    let mutated = with(history, first.acquired, sent + 1, renewal(sent, None));
+    Some(forced(&mutated, first, first.deadline_ns() - MS))
+}
+
+pub(crate) fn renewed_after_the_end_of_a_fixed_hold(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let mut renewed = grants.all().filter(|grant| !grant.acquired.deed.handed);
+    let grant = renewed.find(|grant| {
+        let mut renewals = grant.renewals.iter();
+        renewals.any(|event| event.deed.sent_ns > Some(grant.judged_ns() + MS))
+    })?;
+    Some(changed(history, |event| {
+        if event == grant.acquired {
+            event.deed.hold_ms = Some(1);
+        }
+    }))
+}
+
 fn later_by_one_ms(history: &History, kind: Kind) -> Option<History> {
     let mut done = false;
     let mutated = changed(history, |event| {
