@@ -64,11 +64,13 @@ impl Context<'_> {
         if self.live().is_some() {
             return self.wait(ask);
         }
-        let first = self.lock.first(self.now_ms);
-        let is_next = first
-            .is_none_or(|first| first.nonce == ask.nonce || (ask.preferred && !first.preferred));
         let left = self.left(ask.mode.kind(), Some(ask));
-        if is_next && left.is_some_and(|left| self.fits(ask.mode, left)) {
+        // Only a request that may be granted looks at the first waiter, and drops those that have ended.
+        let counts = left.filter(|left| *left == 0 || ask.mode.kind() != LockKind::Mutex);
+        if let Some(left) = counts
+            && self.is_next(ask)
+            && self.fits(ask.mode, left)
+        {
             return match self.above_the_passed(ask, token, block) {
                 Some(token) => self.grant(ask, token),
                 None => Reply::NoTokens,
@@ -79,6 +81,12 @@ impl Context<'_> {
             return Reply::NeedProof { epoch };
         }
         self.wait(ask)
+    }
+
+    /// Whether it goes before all waiters but itself.
+    fn is_next(&mut self, ask: &Ask<'_>) -> bool {
+        let first = self.lock.first(self.now_ms);
+        first.is_none_or(|first| first.nonce == ask.nonce || (ask.preferred && !first.preferred))
     }
 
     /// Acquires a key in a slot that leaves: only if this nonce has it already. Any other request

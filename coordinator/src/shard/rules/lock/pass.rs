@@ -32,13 +32,25 @@ impl Context<'_> {
     /// The first waiter, if it fits. A waiter that does not fit makes those behind it wait.
     fn first_that_fits(&mut self, ask: Option<&Ask<'_>>) -> Option<Waiter> {
         // Most keys have a holder: then no ticket is read.
-        if self.live().is_some() {
+        if self.live().is_some() || !self.may_pass(ask) {
             return None;
         }
         let mode = self.lock.first(self.now_ms)?.mode;
         let left = self.left(mode.kind(), ask)?;
         let fits = self.fits(mode, left);
         fits.then(|| self.lock.first(self.now_ms).cloned())?
+    }
+
+    /// Whether any waiter may be granted the key here: the former shard has none of it, or a request proves how many
+    /// shares it has left.
+    fn may_pass(&self, ask: Option<&Ask<'_>>) -> bool {
+        let of_shares = ask
+            .map(|ask| ask.mode.kind())
+            .filter(|kind| *kind != LockKind::Mutex);
+        match of_shares {
+            Some(kind) => self.left(kind, ask).is_some(),
+            None => self.left(LockKind::Mutex, None) == Some(0),
+        }
     }
 
     /// Grants to `first`. Returns whether there are tokens for it.
