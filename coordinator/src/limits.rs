@@ -146,6 +146,9 @@ pub const COUNTER_MAX: u64 = (1 << 35) - (1 << 20);
 /// year 2110.
 pub const EPOCH_MAX: u64 = 1 << 28;
 
+/// How long a server may take to make the tables of a shard, or the timeout of a request if that is longer.
+pub const TABLES_WITHIN: Duration = Duration::from_secs(30);
+
 /// Pause between two checks of a server's settings, which may change while it runs: so long it may evict keys, or not
 /// sync, before that is noticed.
 pub const SETTINGS_EVERY: Duration = Duration::from_secs(10);

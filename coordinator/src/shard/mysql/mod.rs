@@ -19,7 +19,7 @@ use self::{inbox::MysqlInbox, session::MysqlSession, wire::Wire};
 use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
 use crate::{
     ids::{ClientId, Life},
-    limits::COUNTER_MAX,
+    limits::{COUNTER_MAX, TABLES_WITHIN},
     name::KeyPrefix,
     random::Random,
     shard::{ConnectionId, ShardError},
@@ -87,7 +87,11 @@ fn statements(prefix: &KeyPrefix) -> Vec<String> {
 ///
 /// Dropping the future may leave some of them: repeat it.
 pub async fn create(options: &MysqlOptions) -> Result<(), ShardError> {
-    let mut wire = Wire::connect(options).await?;
+    let patient = MysqlOptions {
+        response_timeout: options.response_timeout.max(TABLES_WITHIN),
+        ..options.clone()
+    };
+    let mut wire = Wire::connect(&patient).await?;
     for statement in statements(&options.prefix) {
         let make = wire.ask("a table", async move |conn: &mut Conn| {
             conn.query_drop(statement).await

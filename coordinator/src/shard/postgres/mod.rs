@@ -20,7 +20,7 @@ use self::{error::classify, inbox::PostgresInbox, session::PostgresSession, wire
 use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
 use crate::{
     ids::{ClientId, Life},
-    limits::COUNTER_MAX,
+    limits::{COUNTER_MAX, TABLES_WITHIN},
     name::KeyPrefix,
     random::Random,
     shard::{ConnectionId, ShardError},
@@ -116,15 +116,11 @@ fn literal(text: &str) -> String {
 ///
 /// Dropping the future may leave all of them, or none.
 pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), ShardError> {
-    let mut wire = Wire::connect(options, options.address.server()).await?;
-    make(&mut wire, options, tables).await
-}
-
-async fn make(
-    wire: &mut Wire,
-    options: &PostgresOptions,
-    tables: Tables,
-) -> Result<(), ShardError> {
+    let patient = PostgresOptions {
+        response_timeout: options.response_timeout.max(TABLES_WITHIN),
+        ..options.clone()
+    };
+    let mut wire = Wire::connect(&patient, options.address.server()).await?;
     let patience = format!("SET LOCAL lock_timeout = {};\n", options.patience());
     wire.execute(&(patience + &schema(&options.prefix, tables)))
         .await
@@ -147,7 +143,7 @@ pub async fn prepare(options: &PostgresOptions) -> Result<(), ShardError> {
     let found = found.map_err(|error| classify("a look for tables", &wire.address, &error))?;
     match found.get(0) {
         true => Ok(()),
-        false => make(&mut wire, options, Tables::Logged).await,
+        false => create(options, Tables::Logged).await,
     }
 }
 
