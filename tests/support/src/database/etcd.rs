@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Home, free_port,
+    Home, free_port, kill_all,
     links::{CutOff, Links},
     signal_all,
 };
@@ -92,7 +92,7 @@ impl Etcd {
     /// SIGKILL of a node.
     pub fn kill(&mut self, place: usize) {
         let process = self.nodes[place].process.take().expect("it runs");
-        signal_all(&process, Signal::SIGKILL);
+        kill_all(process);
     }
 
     /// Starts nodes again after a [`kill`](Self::kill): same ports, same directories.

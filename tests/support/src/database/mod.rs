@@ -154,8 +154,28 @@ impl Home {
     }
 }
 
-/// Sends `signal` to a server and to all processes that it started.
-fn signal_all(server: &Process, signal: Signal) {
+/// Kills a server and all processes that it started, and waits for their ends: until then, they have its memory and files.
+fn kill_all(server: Process) {
+    let all = signal_all(&server, Signal::SIGKILL);
+    drop(server);
+    let has_ended = |id: &u32| match fs::read_to_string(format!("/proc/{id}/stat")) {
+        Ok(stat) => stat
+            .rsplit_once(')')
+            .is_some_and(|(_, fields)| fields.starts_with(" Z")),
+        Err(_) => true,
+    };
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !all.iter().all(has_ended) {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{all:?} are killed, and do not end"
+        );
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Sends `signal` to a server and to all processes that it started. Returns their ids.
+fn signal_all(server: &Process, signal: Signal) -> Vec<u32> {
     let mut all = vec![server.id()];
     // It starts no others meanwhile.
     send(server.id(), Signal::SIGSTOP);
@@ -166,9 +186,10 @@ fn signal_all(server: &Process, signal: Signal) {
         all.extend(children.map(|(id, _)| *id));
         next += 1;
     }
-    for id in all.into_iter().rev() {
-        send(id, signal);
+    for id in all.iter().rev() {
+        send(*id, signal);
     }
+    all
 }
 
 fn send(id: u32, signal: Signal) {
