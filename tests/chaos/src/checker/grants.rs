@@ -49,6 +49,11 @@ impl<'h> Grants<'h> {
         self.of_key.values().flatten()
     }
 
+    /// How many of them are so.
+    pub(super) fn count(&self, are_so: impl Fn(&Grant<'h>) -> bool) -> usize {
+        self.all().filter(|grant| are_so(grant)).count()
+    }
+
     /// Those of the acquisition `nonce`: more than one if its process handed the lock on.
     pub fn of_nonce(&self, nonce: &str) -> impl Iterator<Item = &Grant<'h>> {
         let found = self.by_nonce.get(nonce);

@@ -141,14 +141,8 @@ impl Counts {
             writers: of_share(&|share| share == writer),
             writers_handed: handed(&grants, writer),
             shared: grants.of_key.values().map(|of_key| shared(of_key)).sum(),
-            downgraded: grants
-                .all()
-                .filter(|grant| grant.downgraded_ns.is_some())
-                .count(),
-            fixed: grants
-                .all()
-                .filter(|grant| grant.ends_ns().is_some())
-                .count(),
+            downgraded: grants.count(|grant| grant.downgraded_ns.is_some()),
+            fixed: grants.count(|grant| grant.ends_ns().is_some()),
             writes: answers(Kind::Apply, Answer::Accepted),
             rejected: answers(Kind::Apply, Answer::Rejected),
             renewed: answers(Kind::Renew, Answer::Renewed),

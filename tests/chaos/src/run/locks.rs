@@ -5,6 +5,7 @@ use tokio::time::{Duration, timeout};
 
 use super::plan::Step;
 use crate::{
+    election,
     history::{Deed, Kind, Phase, Recorder},
     ledger,
 };
@@ -15,14 +16,29 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The locks, and an operator.
 #[derive(Debug)]
 pub(super) struct Locks {
-    pub(super) operator: Client,
-    pub(super) keys: Vec<String>,
+    operator: Client,
+    keys: Vec<String>,
+    with_replicas: Vec<String>,
 }
 
 impl Locks {
+    /// All of `keys` but elections: a leader is to be told of its end before another leads.
+    pub(super) fn of(keys: &[String], operator: Client) -> Self {
+        let keys = keys.iter().filter(|key| !election::has(key));
+        let (with_replicas, keys) = keys.cloned().partition(|key| ledger::has(key));
+        Self {
+            operator,
+            keys,
+            with_replicas,
+        }
+    }
+
     /// Takes one of them from its holders, and records that. It may fail, and may have been taken all the same.
     pub(super) async fn suffer(&self, step: &Step, recorder: &Recorder) {
-        let key = &self.keys[step.dice as usize % self.keys.len()];
+        // There are few with replicas, and more can go wrong with them.
+        let [kind, place] = [step.dice % 2, step.dice / 2];
+        let keys = [&self.keys, &self.with_replicas][kind as usize];
+        let key = &keys[place as usize % keys.len()];
         let deed = Deed {
             fault: Some(step.fault),
             key: Some(key.clone()),

@@ -218,12 +218,7 @@ async fn happen(
     let until = Instant::now() + length;
     let recorder = recorder(NEMESIS)?;
     let onlooker = onlooker(&urls).await?;
-    // A leader is to be told of its end before another leads.
-    let to_take = keys.iter().filter(|key| !election::has(key));
-    let locks = Locks {
-        operator: onlooker.clone(),
-        keys: to_take.cloned().collect(),
-    };
+    let locks = Locks::of(&keys, onlooker.clone());
     let mut movers = Movers {
         like: mover_args(dir, &run, seed, &urls),
         recorder: &recorder,

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Home, free_port, kill_all,
+    Home, free_port,
     links::{CutOff, Links},
     signal_all,
 };
@@ -91,8 +91,8 @@ impl Etcd {
 
     /// SIGKILL of a node.
     pub fn kill(&mut self, place: usize) {
-        let process = self.nodes[place].process.take().expect("it runs");
-        kill_all(process);
+        let node = &mut self.nodes[place];
+        node.home.kill(&node.process.take().expect("it runs"));
     }
 
     /// Starts nodes again after a [`kill`](Self::kill): same ports, same directories.

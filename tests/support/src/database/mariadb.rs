@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use ringfence_coordinator::spawn::Process;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::{Home, free_port, kill_all, signal_all};
+use super::{Home, free_port, signal_all};
 use crate::Secured;
 
 /// A server that lives as long as this value, and as this process.
@@ -86,7 +86,7 @@ impl MariaDb {
     /// SIGKILL of the server and of all its processes.
     pub fn kill(&mut self) {
         let process = self.process.take().expect("it runs");
-        kill_all(process);
+        self.home.kill(&process);
     }
 
     /// Starts it again after a [`kill`](Self::kill): same port, same directory, same settings.

@@ -39,7 +39,7 @@ use ringfence_coordinator::{random::Random, spawn::Process};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::{PATIENCE, POLL, Secured};
+use crate::{PATIENCE, POLL, Secured, eventually};
 
 /// Called nobody, and nogroup, wherever the standard base is followed.
 const NOBODY: u32 = 65534;
@@ -55,6 +55,8 @@ struct Home {
     dir: TempDir,
     /// Whether root would run the server: then nobody does.
     as_nobody: bool,
+    /// Processes that were killed. Until they have ended, they have the server's memory and files.
+    killed: Vec<u32>,
 }
 
 impl Home {
@@ -77,7 +79,11 @@ impl Home {
         if as_nobody {
             chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
-        Self { dir, as_nobody }
+        Self {
+            dir,
+            as_nobody,
+            killed: Vec::new(),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -129,6 +135,11 @@ impl Home {
         );
     }
 
+    /// Kills a server, and all processes that it started.
+    fn kill(&mut self, server: &Process) {
+        self.killed = signal_all(server, Signal::SIGKILL);
+    }
+
     /// Starts a server, which `end_by` ends, and waits until `answers`.
     async fn start(
         &self,
@@ -140,6 +151,8 @@ impl Home {
         command.stdout(log.try_clone().unwrap()).stderr(log);
         // Ctrl-C is for us: the server ends when we do.
         command.process_group(0);
+        let all_ended = async || self.killed.iter().all(|id| has_ended(*id));
+        eventually("all that was killed has ended", all_ended).await;
         let mut process = Process::start(command, end_by).await.unwrap();
         let deadline = Instant::now() + PATIENCE;
         while !answers().await {
@@ -151,26 +164,6 @@ impl Home {
             sleep(POLL).await;
         }
         process
-    }
-}
-
-/// Kills a server and all processes that it started, and waits for their ends: until then, they have its memory and files.
-fn kill_all(server: Process) {
-    let all = signal_all(&server, Signal::SIGKILL);
-    drop(server);
-    let has_ended = |id: &u32| match fs::read_to_string(format!("/proc/{id}/stat")) {
-        Ok(stat) => stat
-            .rsplit_once(')')
-            .is_some_and(|(_, fields)| fields.starts_with(" Z")),
-        Err(_) => true,
-    };
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while !all.iter().all(has_ended) {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "{all:?} are killed, and do not end"
-        );
-        std::thread::sleep(POLL);
     }
 }
 
@@ -190,6 +183,15 @@ fn signal_all(server: &Process, signal: Signal) -> Vec<u32> {
         send(*id, signal);
     }
     all
+}
+
+/// Whether a process has no memory and no files any more.
+fn has_ended(id: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"));
+    stat.map_or(true, |stat| {
+        let fields = stat.rsplit_once(')');
+        fields.is_some_and(|(_, fields)| fields.starts_with(" Z"))
+    })
 }
 
 fn send(id: u32, signal: Signal) {

@@ -11,7 +11,7 @@ use ringfence_coordinator::spawn::Process;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error, NoTls};
 
-use super::{Home, free_port, kill_all, signal_all};
+use super::{Home, free_port, signal_all};
 use crate::Secured;
 
 /// Where Debian keeps it: a folder a version, none of them on PATH.
@@ -119,7 +119,7 @@ impl PostgreSql {
     /// SIGKILL of the server and of all its processes.
     pub fn kill(&mut self) {
         let process = self.process.take().expect("it runs");
-        kill_all(process);
+        self.home.kill(&process);
     }
 
     /// Starts it again after a [`kill`](Self::kill): same port, same directory, same settings.

@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Home, division::Way, free_port, kill_all, signal_all};
+use super::{Home, division::Way, free_port, signal_all};
 use crate::eventually;
 
 /// Where Debian puts what `scripts/test` installs.
@@ -139,8 +139,8 @@ impl Zookeeper {
 
     /// SIGKILL of a server.
     pub fn kill(&mut self, place: usize) {
-        let process = self.servers[place].process.take().expect("it runs");
-        kill_all(process);
+        let server = &mut self.servers[place];
+        server.home.kill(&server.process.take().expect("it runs"));
     }
 
     /// Starts servers again after a [`kill`](Self::kill): same ports, same directories.
