@@ -125,6 +125,7 @@ fn begins(believed: &Believed, key: &str, token: Token) {
 
 /// In the end the record is on PostgreSQL too, and the servers of Redis are gone.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: two resizes of all slots to and from a database"]
 async fn a_ring_moves_from_redis_to_postgresql_under_load_and_no_lock_is_lost() {
     // Longer than a busy machine takes to answer a renewal.
     let redis = founded_with(1, 0, &["--max-lease", "30s"]).await;
