@@ -44,6 +44,10 @@ pub const REPLICAS_MAX: u8 = 8;
 /// How far ahead of a segment's clock a request's creation time may be at most, in ms: one hour.
 pub const SKEW_MS_MAX: u64 = 60 * 60 * 1000;
 
+/// How far a segment's clock and that of a caller who accepts a loss may differ, in addition to the skew, in ms: requests
+/// may be refused for this much longer than the skew.
+pub const CLOCKS_APART_MS_MAX: u64 = 60 * 1000;
+
 /// Most answers one segment remembers.
 pub const IDS_MAX: usize = 10_000_000;
 

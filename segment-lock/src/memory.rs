@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::{
     Account, Manifest,
     lock::Split,
-    segment::{Answer, Refusal, Request, Segment},
+    segment::{Answer, Request, Segment},
     storage::{At, Manifests, Segments, StorageError, VersionedManifest},
 };
 
@@ -49,7 +49,7 @@ impl Memory {
         if let Some(segment) = segments.get_mut(at) {
             return segment.apply(request, now_ms);
         }
-        let mut segment = Segment::made_by(request, now_ms).ok_or(Refusal::Missing)?;
+        let mut segment = Segment::made_by(request, now_ms)?;
         let answer = segment.apply(request, now_ms);
         segments.insert(at.clone(), segment);
         answer
@@ -66,6 +66,10 @@ impl fmt::Debug for Memory {
 impl Segments for Memory {
     fn place(&self, _account: &Account, _taken: &[u32], more: u32) -> Vec<u32> {
         vec![0; more as usize]
+    }
+
+    fn now_ms(&self) -> u64 {
+        (self.now)()
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {

@@ -77,6 +77,9 @@ pub trait Segments: fmt::Debug + Send + Sync + 'static {
     /// Chooses the places of `more` segments of an account that has segments at `taken`: spread over the shards.
     fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
 
+    /// This process's time, in ms since 1970: segments' clocks are compared with it before a loss is accepted.
+    fn now_ms(&self) -> u64;
+
     /// Sends one request to one segment.
     ///
     /// # Cancel safety

@@ -240,7 +240,10 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     let refused = CounterReply::Segment(Err(Refusal::Doubtful));
     assert_eq!(third.batch(&both).await, [refused.clone(), refused]);
     let Create { prepare, .. } = create(terms(Durability::Disk));
-    let accept = Accept { in_force: prepare };
+    let accept = Accept {
+        in_force: prepare,
+        at_ms: id("now").time_ms(),
+    };
     third.ask(&hot, accept).await.unwrap();
     // It may have been decided by what the copy lacks.
     let old = third.ask(&hot, deduct(&id("a"), 1)).await;

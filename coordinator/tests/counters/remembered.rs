@@ -1,5 +1,7 @@
 //! What a segment remembers when it is asked much: older answers are packed, and it never fills for good.
 
+use std::time::Duration;
+
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
@@ -183,4 +185,21 @@ async fn a_full_segment_forgets_early_and_forgotten_requests_are_too_old() {
     ));
     assert_eq!(desk.ask(&hot, Purge).await, Ok(Reply::Purged(0)));
     assert_eq!(desk.view(&hot).await.value, total, "no second effect");
+}
+
+#[tokio::test]
+async fn a_purge_while_the_servers_clock_is_wrong_refuses_no_new_request() {
+    let redis = Redis::new().await;
+    let mut desk = Desk::open(&*redis.shard(), 1).await;
+    let hot = key("hot");
+    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    let first = id(now_ms(), 1);
+    desk.ask(&hot, deposit(&first, 1)).await.unwrap();
+    let days = Duration::from_secs(40 * 24 * 60 * 60);
+    redis.elapse(days).await;
+    assert_eq!(desk.ask(&hot, Purge).await, Ok(Reply::Purged(1)));
+    redis.set_timers_back(days).await;
+    let done = Ok(Reply::Recorded(State::Done));
+    let next = id(first.time_ms() + 1, 2);
+    assert_eq!(desk.ask(&hot, deposit(&next, 1)).await, done);
 }

@@ -45,12 +45,13 @@ pub(crate) enum Step {
     Pinned(Option<(Id, u8)>),
     Purge,
     Create(u64, u8),
-    /// With the numbers of loans from and to the first segment, and with the second one lost, too.
-    Replace(u64, u8, u64),
+    /// With the numbers of loans from and to the first segment, and with the second one lost, too; and the caller's time.
+    Replace(u64, u8, u64, Since),
     Prepare(u64, u64, Since, bool),
     Close,
     Inspect,
-    Accept(u64),
+    /// At a time of the caller's clock.
+    Accept(u64, Since),
     /// No request: before its batch is sent, the segment is marked: in doubt, or as one that lost changes.
     Lose(bool),
     ReadCopy,
@@ -128,7 +129,7 @@ fn loss() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let steps = (0..SEGMENTS, any::<bool>(), vec(step(), 1..6), 0..8_u64);
     steps.prop_map(|(segment, doubtful, steps, generation)| {
         let all = [Step::Lose(doubtful)].into_iter().chain(steps);
-        let all = all.chain([Step::Accept(generation)]);
+        let all = all.chain([Step::Accept(generation, Since(0))]);
         all.map(|step| (segment, step)).collect()
     })
 }
@@ -230,8 +231,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
         1 => prop::bool::weighted(0.15).prop_map(|close| if close { Step::Close } else { Step::Expire }),
         1 => Just(Step::Inspect),
-        1 => (0..8_u64).prop_map(Step::Accept),
-        1 => (0..3_u64, 0..3_u8, 0..9_u64).prop_map(|(g, t, n)| Step::Replace(g, t, n)),
+        1 => (0..8_u64, since()).prop_map(|(g, s)| Step::Accept(g, s)),
+        1 => (0..3_u64, 0..3_u8, 0..9_u64, since()).prop_map(|(g, t, n, s)| Step::Replace(g, t, n, s)),
         1 => Just(Step::ReadCopy),
     ]
 }
@@ -344,11 +345,12 @@ impl Step {
     fn plain(&self, began_ms: u64) -> Request {
         match self {
             &Self::Create(generation, terms) => create(began_ms, generation, terms).into(),
-            &Self::Replace(generation, terms, number) => Request::Replace(Replace {
+            &Self::Replace(generation, terms, number, since) => Request::Replace(Replace {
                 create: create(began_ms, generation, terms),
                 lent: BTreeMap::from([(0, number)]),
                 lost: vec![1],
                 losses: number,
+                at_ms: at(began_ms, since),
             }),
             Self::Find(of, generation) => Request::Find(Find {
                 id: id_of(began_ms, *of),
@@ -363,8 +365,9 @@ impl Step {
             &Self::Prepare(generation, base, from, closed) => {
                 prepare(began_ms, generation, base, from, closed).into()
             }
-            &Self::Accept(generation) => Request::Accept(Accept {
+            &Self::Accept(generation, since) => Request::Accept(Accept {
                 in_force: prepare(began_ms, generation, generation, Since(0), false),
+                at_ms: at(began_ms, since),
             }),
             Self::Expire => Request::Expire(Expire),
             Self::Purge => Request::Purge(Purge),

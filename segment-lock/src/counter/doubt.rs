@@ -6,7 +6,7 @@ use super::{
     Counter, CounterError, Inspection,
     lost::{in_force, viewed},
     patience::Patience,
-    resegment::{PLAN_MARGIN_MS, beginning},
+    resegment::PLAN_MARGIN_MS,
 };
 use crate::{
     Manifest, VersionedManifest,
@@ -35,6 +35,8 @@ impl Counter {
     /// # Errors
     ///
     /// The storage gave no answer: some segments may be accepted, and others not. Repeat the call.
+    /// [`Refusal::ClocksDiffer`](crate::segment::Refusal::ClocksDiffer): by a wrong clock, requests would be too old for as
+    /// long as it is ahead.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
         let (manifest, before) = self.inspect_to_accept().await?;
         self.replace_lost(&manifest, &before, 0).await?;
@@ -45,7 +47,8 @@ impl Counter {
             .collect();
         let accept = |&index: &u32| {
             let in_force = in_force.clone();
-            (index, Request::from(Accept { in_force }))
+            let at_ms = self.storage.segments.now_ms();
+            (index, Request::from(Accept { in_force, at_ms }))
         };
         let replies = self.ask_all(&manifest, made.iter().map(accept)).await?;
         let views = made.into_iter().zip(replies);
@@ -78,7 +81,8 @@ impl Counter {
                 // It may be in force: no segment may continue with the layout before it.
                 Some(plan) if manifest.is_restored() => {
                     let now_ms = found.views.values().map(|view| view.now_ms).max();
-                    let from_ms = beginning(&manifest, now_ms.unwrap_or_default());
+                    let now_ms = now_ms.unwrap_or_else(|| self.storage.segments.now_ms());
+                    let from_ms = self.beginning(&manifest, now_ms)?;
                     manifest.plan_later(plan.generation, from_ms)?
                 }
                 _ => manifest,

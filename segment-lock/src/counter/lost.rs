@@ -138,6 +138,7 @@ impl Counter {
 }
 
 /// Whether a segment was ever made: it is a home, or may have been one by the plan of a restored manifest.
+                at_ms: self.storage.segments.now_ms(),
 fn is_made(manifest: &Manifest, index: u32) -> bool {
     index < manifest.segments() || manifest.is_restored()
 }

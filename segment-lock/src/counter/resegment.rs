@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Account, Layout, Manifest, ManifestError, Terms, VersionedManifest,
-    segment::{Create, Reply, Request},
+    segment::{Create, Reply, Request, clocks_agree},
 };
 
 /// A plan begins this long after the time up to which a request may be from the future, in ms: the clocks of segments
@@ -98,7 +98,8 @@ impl Counter {
                     continue;
                 }
             };
-            let planned = manifest.plan(segments, beginning(&manifest, now_ms), self.place())?;
+            let from_ms = self.beginning(&manifest, now_ms)?;
+            let planned = manifest.plan(segments, from_ms, self.place())?;
             self.storage
                 .manifests
                 .swap(&self.account, version, planned)
@@ -240,7 +241,7 @@ impl Counter {
         };
         let indices = 0..plan.segments.max(manifest.segments());
         let replies = self.ask_all(manifest, indices.map(request)).await?;
-        let next = match after(manifest, &plan, &replies)? {
+        let next = match self.after(manifest, &plan, &replies)? {
             Some(next) => next,
             // Another caller was faster, or the manifest went back in time.
             None => return self.restore(found).await,
@@ -251,39 +252,43 @@ impl Counter {
             .await?;
         Ok(())
     }
-}
 
-/// The manifest after `replies` to the plan; `None` if there is a newer plan.
-fn after(
-    manifest: &Manifest,
-    plan: &Layout,
-    replies: &[Reply],
-) -> Result<Option<Manifest>, CounterError> {
-    let mut later_ms = None;
-    for reply in replies {
-        match reply {
-            Reply::Prepared => {}
-            Reply::Stale => return Ok(None),
-            Reply::Later { after_ms, now_ms } => {
-                let from_ms = beginning(manifest, *now_ms).max(after_ms + 1);
-                later_ms = later_ms.max(Some(from_ms));
+    /// The manifest after `replies` to the plan; `None` if there is a newer plan.
+    fn after(
+        &self,
+        manifest: &Manifest,
+        plan: &Layout,
+        replies: &[Reply],
+    ) -> Result<Option<Manifest>, CounterError> {
+        let mut later_ms = None;
+        for reply in replies {
+            match reply {
+                Reply::Prepared => {}
+                Reply::Stale => return Ok(None),
+                Reply::Later { after_ms, now_ms } => {
+                    let from_ms = self.beginning(manifest, *now_ms)?.max(after_ms + 1);
+                    later_ms = later_ms.max(Some(from_ms));
+                }
+                reply => return Err(CounterError::unexpected("prepare", reply)),
             }
-            reply => return Err(CounterError::unexpected("prepare", reply)),
         }
+        let next: Result<Manifest, ManifestError> = match later_ms {
+            None => manifest.commit(plan.generation),
+            Some(from_ms) => manifest.plan_later(plan.generation, from_ms),
+        };
+        Ok(Some(next?))
     }
-    let next: Result<Manifest, ManifestError> = match later_ms {
-        None => manifest.commit(plan.generation),
-        Some(from_ms) => manifest.plan_later(plan.generation, from_ms),
-    };
-    Ok(Some(next?))
-}
 
-/// The earliest time at which a plan made now may begin, in ms: no request can be from that time yet.
-pub(super) fn beginning(manifest: &Manifest, now_ms: u64) -> u64 {
-    // Requests that a restored plan may have decided are refused as too old. An early begin makes them few.
-    let skew_ms = match manifest.is_restored() {
-        true => 0,
-        false => manifest.terms().skew_ms,
-    };
-    now_ms + skew_ms + PLAN_MARGIN_MS
+    /// The earliest time at which a plan made now may begin, in ms: no request can be from that time yet.
+    ///
+    /// Requests that a restored plan may have decided are refused as too old. An early begin makes them few. A wrong clock
+    /// would make them many, so it is refused.
+    pub(super) fn beginning(&self, manifest: &Manifest, now_ms: u64) -> Result<u64, CounterError> {
+        let skew_ms = manifest.terms().skew_ms;
+        if manifest.is_restored() {
+            clocks_agree(self.storage.segments.now_ms(), now_ms, skew_ms)?;
+            return Ok(now_ms + PLAN_MARGIN_MS);
+        }
+        Ok(now_ms + skew_ms + PLAN_MARGIN_MS)
+    }
 }

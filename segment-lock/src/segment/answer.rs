@@ -150,6 +150,20 @@ pub enum Refusal {
     /// The account takes no new money.
     #[error("the account is closed")]
     Closed,
+    /// The segment's clock and the caller's differ by so much that one of them is wrong. By a wrong clock, an operator's
+    /// decision would refuse requests for as long as it is ahead. Repeat it when both are right.
+    #[error(
+        "the shard's clock shows {now_ms} ms since 1970, and the caller's {at_ms}: they may differ by at most {max_ms} ms; \
+         set the wrong one right, and repeat"
+    )]
+    ClocksDiffer {
+        /// The segment's clock.
+        now_ms: u64,
+        /// The caller's clock.
+        at_ms: u64,
+        /// The greatest difference, in ms.
+        max_ms: u64,
+    },
 }
 
 impl Refusal {
@@ -166,7 +180,8 @@ impl Refusal {
             | Self::Conflict
             | Self::TooOld { .. }
             | Self::DeadlineTooLate { .. }
-            | Self::Closed => false,
+            | Self::Closed
+            | Self::ClocksDiffer { .. } => false,
         }
     }
 
@@ -182,7 +197,8 @@ impl Refusal {
             | Self::TooManyIds { .. }
             | Self::Full { .. }
             | Self::DeadlineTooLate { .. }
-            | Self::Closed => Effect::None,
+            | Self::Closed
+            | Self::ClocksDiffer { .. } => Effect::None,
         }
     }
 

@@ -6,7 +6,23 @@
 //! another home by now.
 
 use super::{Answer, Entry, Final, Frozen, Refusal, Reply, Segment, SegmentView};
-use crate::{Caller, RequestId, limits::AMOUNT_MAX};
+use crate::{
+    Caller, RequestId,
+    limits::{AMOUNT_MAX, CLOCKS_APART_MS_MAX},
+};
+
+/// Whether a segment's clock, `now_ms`, may be right, by that of a caller who accepts a loss.
+pub(crate) fn clocks_agree(at_ms: u64, now_ms: u64, skew_ms: u64) -> Result<(), Refusal> {
+    let max_ms = skew_ms + CLOCKS_APART_MS_MAX;
+    match now_ms.abs_diff(at_ms) <= max_ms {
+        true => Ok(()),
+        false => Err(Refusal::ClocksDiffer {
+            now_ms,
+            at_ms,
+            max_ms,
+        }),
+    }
+}
 
 impl Entry {
     /// The recorded answer, for a repeat of the same content.

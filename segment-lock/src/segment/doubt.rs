@@ -1,6 +1,6 @@
 //! Marks a segment whose storage came back and may have lost the last changes.
 
-use super::{Accept, Answer, Reply, Segment};
+use super::{Accept, Answer, Reply, Segment, checks::clocks_agree};
 use crate::Durability;
 
 /// The step of a version after some versions may have been lost: no earlier version is ever used again.
@@ -26,6 +26,7 @@ impl Segment {
     pub fn accept(&mut self, accept: &Accept, now_ms: u64) -> Answer {
         let is_older = self.generation < accept.in_force.generation;
         if self.doubtful || is_older {
+            clocks_agree(accept.at_ms, now_ms, self.terms.skew_ms)?;
             self.mark_ms = self.mark_ms.max(self.latest_ms(now_ms));
         }
         if self.doubtful {

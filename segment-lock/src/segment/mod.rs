@@ -54,6 +54,7 @@ use std::{
 };
 
 pub use answer::{Answer, Refusal, Reply, SegmentView};
+pub(crate) use checks::clocks_agree;
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
@@ -166,12 +167,12 @@ impl Segment {
         }
     }
 
-    /// The segment that `request` creates if there is none; `None` if it creates none.
-    pub fn made_by(request: &Request, now_ms: u64) -> Option<Self> {
+    /// The segment that `request` creates if there is none; [`Refusal::Missing`] if it creates none.
+    pub fn made_by(request: &Request, now_ms: u64) -> Result<Self, Refusal> {
         match request {
-            Request::Create(create) => Some(Self::new(create)),
-            Request::Replace(replace) => Some(Self::replacement(replace, now_ms)),
-            _ => None,
+            Request::Create(create) => Ok(Self::new(create)),
+            Request::Replace(replace) => Self::replacement(replace, now_ms),
+            _ => Err(Refusal::Missing),
         }
     }
 

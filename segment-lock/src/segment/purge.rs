@@ -7,16 +7,16 @@ use crate::{
 };
 
 impl Segment {
-    /// Raises the mark to `idempotency_for` ago, and drops a bounded number of final answers up to it. Returns their
-    /// number. Remaining ids are answered as before; an id up to the mark that is not recorded is too old.
+    /// Drops a bounded number of final answers older than `idempotency_for`, or up to the mark. Returns their number. The
+    /// mark rises to the times of the dropped ones, and no further: a clock that is wrong for a moment refuses no new id
+    /// for longer.
     ///
     /// Answers are dropped in the order in which they became final: an old one stays as long as a newer one is before
     /// it.
     pub fn purge(&mut self, now_ms: u64) -> Answer {
         self.certain()?;
         let old_ms = now_ms.saturating_sub(self.terms.idempotency_for_ms);
-        self.mark_ms = self.mark_ms.max(old_ms);
-        let dropped = self.forget_until(self.mark_ms, PURGED_PER_CALL_MAX);
+        let dropped = self.forget_until(self.mark_ms.max(old_ms), PURGED_PER_CALL_MAX);
         Ok(Reply::Purged(dropped))
     }
 

@@ -1,6 +1,6 @@
 //! Replaces a segment that is lost with its storage by an empty one.
 
-use super::{Replace, Segment};
+use super::{Refusal, Replace, Segment, checks::clocks_agree};
 
 /// No segment has had a version as great as the time in ms times this: it would have changed this often per ms.
 const VERSIONS_PER_MS: u64 = 1024;
@@ -13,7 +13,8 @@ impl Segment {
     /// * Ids that the lost segment may have decided are refused as too old.
     ///
     /// It counts as a segment that came back without its last changes.
-    pub(super) fn replacement(replace: &Replace, now_ms: u64) -> Self {
+    pub(super) fn replacement(replace: &Replace, now_ms: u64) -> Result<Self, Refusal> {
+        clocks_agree(replace.at_ms, now_ms, replace.create.terms.skew_ms)?;
         let mut segment = Self::new(&replace.create);
         let unused = now_ms * VERSIONS_PER_MS;
         segment.version = unused;
@@ -24,6 +25,6 @@ impl Segment {
         segment.lost_ms = segment.latest_ms(now_ms);
         segment.mark_ms = segment.mark_ms.max(segment.lost_ms);
         segment.came_back();
-        segment
+        Ok(segment)
     }
 }

@@ -187,7 +187,7 @@ pub struct Pinned {
     pub after: Option<CreditId>,
 }
 
-/// Raises the mark to the time up to which answers may be forgotten now, and drops a bounded number of final answers.
+/// Drops a bounded number of final answers that may be forgotten now. The mark rises to their times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purge;
 
@@ -230,6 +230,8 @@ pub struct Replace {
     pub lost: Vec<u32>,
     /// How often the lost segment may have lost changes before, as far as known.
     pub losses: u64,
+    /// The caller's time, in ms since 1970.
+    pub at_ms: u64,
 }
 
 /// Takes no new money from now on, permanently.
@@ -245,6 +247,8 @@ pub struct Inspect;
 pub struct Accept {
     /// The layout in force. A segment that came back from an earlier time is prepared for it.
     pub in_force: Prepare,
+    /// The caller's time, in ms since 1970.
+    pub at_ms: u64,
 }
 
 /// Reads the copy of the account's manifest, doubtful or not.

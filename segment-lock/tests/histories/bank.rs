@@ -187,6 +187,10 @@ impl Segments for Bank {
         self.memory.place(account, taken, more)
     }
 
+    fn now_ms(&self) -> u64 {
+        self.memory.now_ms()
+    }
+
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         self.turns().await;
         let (drop_request, drop_answer) = {

@@ -46,6 +46,10 @@ impl Segments for CrashesAt {
         self.memory.place(account, taken, more)
     }
 
+    fn now_ms(&self) -> u64 {
+        self.memory.now_ms()
+    }
+
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         match (self.at)(&request) {
             true => Err(crashed()),
@@ -290,6 +294,10 @@ impl Segments for Disturbs {
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
+    fn now_ms(&self) -> u64 {
+        self.memory.now_ms()
+    }
+
         if let Request::Refuse(_) = request {
             match self.refusals.fetch_add(1, Ordering::Relaxed) {
                 0 => return Ok(Ok(Reply::Changed)),

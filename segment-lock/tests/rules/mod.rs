@@ -11,6 +11,7 @@ mod reservations;
 mod transfers;
 mod two_reads;
 
+mod wrong_clocks;
 use ringfence_segment_lock::{
     Account, Amount, Caller, Change, Durability, RequestId, Terms,
     segment::{Answer, Create, Loan, Op, Prepare, Reply, Request, Segment, State},

@@ -218,6 +218,7 @@ fn ids_are_forgotten_as_they_came() {
 #[test]
 fn the_mark_never_falls() {
     let mut segment = segment(0);
+    once(&mut segment, op("a", deposit(1)), recorded(State::Done));
     segment.purge(NOW + 1000).unwrap();
     segment.purge(NOW).unwrap();
     assert_eq!(segment.mark_ms, NOW);

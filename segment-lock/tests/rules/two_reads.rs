@@ -31,6 +31,10 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
         self.memory.place(account, taken, more)
     }
 
+    fn now_ms(&self) -> u64 {
+        self.memory.now_ms()
+    }
+
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         if let Request::Collect(Collect { .. }) = request {
             let mut reads = self.reads.lock();

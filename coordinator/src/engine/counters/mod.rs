@@ -26,7 +26,7 @@ use super::Engine;
 use crate::{
     limits::SEGMENT_KEYS_MAX,
     name::{LockKey, NameError, Namespace},
-    shard::{CounterOp, CounterReply},
+    shard::{CounterOp, CounterReply, rules::millis},
     sync::Mutex,
 };
 pub use error::CounterFault;
@@ -94,6 +94,10 @@ impl Stored {
 impl Segments for Stored {
     fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
         self.engine.place(&self.namespace, account, taken, more)
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.engine.0.around.clock.unix())
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {

@@ -42,11 +42,14 @@ impl Counters {
         match &request.op {
             CounterOp::Segment(request) => {
                 let there = self.groups.get(key);
-                if there.is_none_or(|group| group.segment.is_none())
-                    && let Some(segment) = Segment::made_by(request, unix_ms)
-                {
-                    let group = self.groups.entry(key.clone()).or_insert_with(made);
-                    group.segment = Some(segment);
+                if there.is_none_or(|group| group.segment.is_none()) {
+                    match Segment::made_by(request, unix_ms) {
+                        Ok(segment) => {
+                            let group = self.groups.entry(key.clone()).or_insert_with(made);
+                            group.segment = Some(segment);
+                        }
+                        Err(refusal) => return CounterReply::Segment(Err(refusal)),
+                    }
                 }
                 CounterReply::Segment(self.segment(key, request, unix_ms))
             }

@@ -82,6 +82,7 @@ async fn a_late_lend_loses_nothing_where_two_accepted_different_losses() {
         lent: BTreeMap::new(),
         lost: lost.to_vec(),
         losses: 0,
+        at_ms: LATER,
     };
     scene.lose(1);
     // One person saw the second lost, and the other one saw both.

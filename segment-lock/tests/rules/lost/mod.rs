@@ -389,6 +389,7 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     };
     nothing(&mut older, decided, Err(Refusal::TooOld { mark_ms }));
     // By the older layout, it would be at home here.
+        at_ms: NOW,
     let stale = op("stale", deduct(1));
     let layout = Err(Refusal::Layout { generation: 2 });
     nothing(&mut older, stale, layout);
@@ -400,3 +401,5 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     };
     nothing(&mut as_new, accept, view);
 }
+        at_ms: NOW,
+        at_ms: NOW,

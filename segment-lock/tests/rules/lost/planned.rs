@@ -117,6 +117,10 @@ impl Rival {
 impl Segments for Rival {
     fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
         self.scene.memory.place(account, taken, more)
+    fn now_ms(&self) -> u64 {
+        self.scene.memory.now_ms()
+    }
+
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {

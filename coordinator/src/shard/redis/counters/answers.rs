@@ -139,6 +139,15 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
             max_ms: number(max_ms)?,
         },
         (b"closed", []) => Refusal::Closed,
+        (b"clocks", [now_ms, max_ms]) => Refusal::ClocksDiffer {
+            now_ms: number(now_ms)?,
+            at_ms: match request {
+                Request::Accept(accept) => accept.at_ms,
+                Request::Replace(replace) => replace.at_ms,
+                _ => return None,
+            },
+            max_ms: number(max_ms)?,
+        },
         _ => return None,
     })
 }

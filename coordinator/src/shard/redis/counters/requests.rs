@@ -96,12 +96,13 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
         Request::Create(create) => _ = push_create(verb(pack, group, "create", 11), create),
-        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 14), replace),
+        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 15), replace),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
         Request::Accept(accept) => {
-            _ = push_prepare(verb(pack, group, "accept", 6), &accept.in_force);
+            let pack = push_prepare(verb(pack, group, "accept", 7), &accept.in_force);
+            pack.number(accept.at_ms);
         }
         Request::ReadCopy(_) => _ = verb(pack, group, "read_copy", 0),
     }
@@ -243,7 +244,7 @@ fn push_replace(pack: &mut Pack, replace: &Replace) {
     for &other in &replace.lost {
         pack.number(u64::from(other));
     }
-    pack.number(replace.losses);
+    pack.number(replace.losses).number(replace.at_ms);
 }
 
 fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {

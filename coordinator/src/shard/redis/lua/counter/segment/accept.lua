@@ -1,9 +1,11 @@
 -- An operator reads a segment, doubtful or not, and accepts it as it is.
-function rules.accept(segment, generation, base, from, closed, mark, manifest)
+function rules.accept(segment, generation, base, from, closed, mark, manifest, at)
   must_be_safe(segment.durability)
   local is_older = segment.generation < generation
-  local latest = now + segment.skew
-  if (segment.doubtful or is_older) and latest > segment.mark then set(segment, 'mark', latest) end
+  if segment.doubtful or is_older then
+    clocks_agree(at, segment.skew)
+    set(segment, 'mark', math.max(segment.mark, now + segment.skew))
+  end
   if segment.doubtful then
     set(segment, 'doubtful', false)
     set(segment, 'losses', segment.losses + 1)

@@ -58,6 +58,14 @@ end
 local function owned(segment)
   return add(segment.value, segment.held)
 end
+-- How far the server's clock and a caller's may differ, in addition to the skew, if the caller accepts a loss.
+local CLOCKS_APART_MS_MAX = 60000
+
+local function clocks_agree(at, skew)
+  local most = skew + CLOCKS_APART_MS_MAX
+  if math.abs(now - at) > most then refuse('clocks', now, most) end
+end
+
 
 local function fits(segment, amount)
   return not less(AMOUNT_MAX, add(owned(segment), amount))

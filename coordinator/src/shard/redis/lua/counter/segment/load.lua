@@ -63,8 +63,9 @@ end
 -- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `lent`, it replaces a
 -- lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, durability,
-  lent, lost, losses)
+  lent, lost, losses, at)
   must_be_safe(durability)
+  if lent then clocks_agree(at, skew) end
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
   if lent then meet(part(segment, 'inn')) end

@@ -343,10 +343,8 @@ local function make_room(segment, more)
   end
 end
 
--- Raises the mark to the greatest old time, and drops some old records.
+-- Drops some old records. The mark rises to their times, and no further.
 function rules.purge(segment)
   certain(segment)
-  local old = now - segment.window
-  if old > segment.mark then set(segment, 'mark', old) end
-  return {'purged', forget_until(segment, segment.mark, PURGED_PER_CALL_MAX)}
+  return {'purged', forget_until(segment, math.max(segment.mark, now - segment.window), PURGED_PER_CALL_MAX)}
 end
