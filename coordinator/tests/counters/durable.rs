@@ -12,7 +12,7 @@ use ringfence_coordinator::{
 };
 use ringfence_segment_lock::{
     Durability, Terms,
-    segment::{Accept, Create, Refusal, Reply, State},
+    segment::{Accept, Create, Expire, Refusal, Reply, State},
 };
 
 use super::desk::{Desk, create, deduct, deposit, eventually, id, key};
@@ -163,6 +163,63 @@ async fn an_account_in_memory_is_marked_when_its_server_came_back_and_goes_on() 
     let mut first = desk(&server, 1).await;
     first
         .ask(&hot, create(terms(Durability::Memory)))
+/// Whether the server rewrites its log, or is about to.
+async fn rewrites(server: &RedisServer) -> bool {
+    let info = format!("{:?}", raw(server, &["INFO", "persistence"]).await);
+    info.contains("aof_rewrite_in_progress:1") || info.contains("aof_rewrite_scheduled:1")
+}
+
+/// A server that syncs every write, and rewrites its log slowly: a minute per key, in a process that ends when the log is
+/// switched off.
+fn slow_to_rewrite() -> RedisServerBuilder {
+    synced().set("rdb-key-save-delay", "60000000")
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_as_on_the_disk_before_a_log_that_was_switched_on_is_begun() {
+    let mut server = slow_to_rewrite().spawn().await.unwrap();
+    let (hot, other) = (key("hot"), key("other"));
+    let mut open = desk(&server, 1).await;
+    let created = create(terms(Durability::Disk));
+    open.ask(&hot, created).await.unwrap();
+    let op = |name: &str| CounterOp::Segment(deposit(&id(name), 5).into());
+    assert_eq!(open.one(&hot, op("kept")).await, done());
+    raw(&server, &["CONFIG", "SET", "appendonly", "no"]).await;
+    let expire = || CounterOp::Segment(Expire.into());
+    eventually(async || open.one(&hot, expire()).await == CounterReply::NotOnDisk).await;
+
+    raw(&server, &["CONFIG", "SET", "appendonly", "yes"]).await;
+    assert!(rewrites(&server).await);
+    let mut new = desk(&server, 1).await;
+    for desk in [&mut open, &mut new] {
+        assert_eq!(desk.one(&hot, op("begun")).await, CounterReply::NotOnDisk);
+        let swap = CounterOp::SwapManifest {
+            expected: 0,
+            manifest: "layout".into(),
+            durability: Durability::Disk,
+        };
+        assert_eq!(desk.one(&other, swap).await, CounterReply::NotOnDisk);
+    }
+    // All that was acknowledged is there after a kill.
+    raw(&server, &["CONFIG", "SET", "appendonly", "no"]).await;
+    server.restart().await.unwrap();
+    assert_eq!(desk(&server, 2).await.view(&hot).await.value, 5);
+}
+
+#[tokio::test]
+async fn a_log_that_is_rewritten_stays_on_the_disk() {
+    let server = slow_to_rewrite().spawn().await.unwrap();
+    let hot = key("hot");
+    let created = create(terms(Durability::Disk));
+    desk(&server, 1).await.ask(&hot, created).await.unwrap();
+    raw(&server, &["BGREWRITEAOF"]).await;
+    assert!(rewrites(&server).await);
+    let op = CounterOp::Segment(deposit(&id("a"), 5).into());
+    assert_eq!(desk(&server, 1).await.one(&hot, op).await, done());
+    assert!(rewrites(&server).await);
+    raw(&server, &["CONFIG", "SET", "appendonly", "no"]).await;
+}
+
         .await
         .unwrap();
     first.ask(&hot, deposit(&id("kept"), 100)).await.unwrap();
@@ -232,6 +289,7 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     );
     assert_eq!(third.one(&hot, kept()).await, done());
     let refused = CounterReply::Segment(Err(Refusal::Doubtful));
+    eventually(async || !rewrites(&stale).await).await;
     assert_eq!(third.batch(&batch).await, [done(), refused]);
     let both = ["b", "c"].map(|name| {
         let op = CounterOp::Segment(deduct(&id(name), 1).into());
@@ -282,12 +340,7 @@ async fn whether_a_restart_is_a_loss_is_a_matter_of_how_its_server_synced() {
         desk(&server, 1).await.ask(&hot, created).await.unwrap();
         // What has this on the disk has all before.
         raw(&server, &["BGREWRITEAOF"]).await;
-        eventually(async || {
-            let info = raw(&server, &["INFO", "persistence"]).await;
-            let info = format!("{info:?}");
-            info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
-        })
-        .await;
+        eventually(async || !rewrites(&server).await).await;
         server.restart().await.unwrap();
         assert_eq!(
             desk(&server, 2).await.view(&hot).await.losses,

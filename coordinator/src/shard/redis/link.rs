@@ -41,6 +41,8 @@ pub(super) struct RedisLink {
     counters_per_call: usize,
     /// Whether the server syncs every write, and when it said so.
     is_synced: Option<(Instant, bool)>,
+    /// The server's log.
+    log: counters::Log,
     /// How often to ask it.
     settings_every: Duration,
     pub(super) scratch: Vec<u8>,
@@ -53,6 +55,7 @@ impl RedisLink {
             replicas_within: options.response_timeout / 3,
             counters_per_call: options.counters_per_call.max(1),
             is_synced: None,
+            log: counters::Log::default(),
             settings_every: options.settings_every,
             scratch: Vec::with_capacity(256),
         }
@@ -66,7 +69,7 @@ impl RedisLink {
         {
             return Ok(is_synced);
         }
-        let is_synced = counters::is_synced(&mut self.connection).await?;
+        let is_synced = self.log.is_synced(&mut self.connection).await?;
         self.is_synced = Some((now, is_synced));
         Ok(is_synced)
     }

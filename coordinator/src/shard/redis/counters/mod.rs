@@ -5,8 +5,9 @@ mod call;
 pub(super) mod carry;
 mod pack;
 mod requests;
+mod synced;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use redis::{Cmd, Value};
 
@@ -23,33 +24,10 @@ use crate::{
     shard::{CounterAnswers, CounterReply, CounterRequest, ShardError},
 };
 use call::Call;
+pub(super) use synced::Log;
 
 /// Separates the prefix from a group's key. No record of a lock has it there.
 const GROUP: &[u8] = b":#";
-
-/// The settings with which a server puts every write on its disk before it answers, also while it rewrites its log.
-const SYNCED: [(&str, &str); 3] = [
-    ("appendonly", "yes"),
-    ("appendfsync", "always"),
-    ("no-appendfsync-on-rewrite", "no"),
-];
-
-/// Whether the server has all of [`SYNCED`]. If it does not answer that, it counts as one that has not.
-pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, ShardError> {
-    let mut command = redis::cmd("CONFIG");
-    command.arg("GET").arg(&SYNCED.map(|(name, _)| name));
-    match connection.query("settings", &command).await {
-        Ok(settings) => {
-            let settings = redis::from_redis_value::<BTreeMap<String, String>>(settings);
-            let settings = settings.unwrap_or_default();
-            let is_set =
-                |(name, value): &(&str, &str)| settings.get(*name).is_some_and(|set| set == value);
-            Ok(SYNCED.iter().all(is_set))
-        }
-        Err(ShardError::Unusable { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
 
 /// The script call for `batch`, and its contents.
 pub(super) fn command(
