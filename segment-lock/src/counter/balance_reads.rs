@@ -89,15 +89,6 @@ impl BalanceReads {
         let held = |reads: &Self| reads.at.values().map(|view| view.held).collect::<Vec<_>>();
         self.unchanged(second) && held(self) == held(second)
     }
-
-    /// The latest of the segments' clocks, in ms since 1970.
-    pub(super) fn now_ms(&self) -> u64 {
-        self.at
-            .values()
-            .map(|view| view.now_ms)
-            .max()
-            .unwrap_or_default()
-    }
 }
 
 impl Counter {

@@ -19,7 +19,7 @@ impl Counter {
             patience.round()?;
             let VersionedManifest {
                 version, manifest, ..
-            } = self.finished_manifest().await?;
+            } = self.finished_manifest(0).await?;
             let swapped = match manifest.is_closed() {
                 true => true,
                 false => {

@@ -93,6 +93,10 @@ impl Counter {
                     let last_seen = manifest.last_seen(index);
                     found.lost.0.push(LostSegment { index, last_seen });
                 }
+            if index >= manifest.segments() && manifest.serves() && answer.is_err() {
+                // The segment is planned. The others do not wait for it.
+                continue;
+            }
                 // The segment is planned and not made yet.
                 Err(Refusal::Missing) => {}
                 answer => _ = found.views.insert(index, viewed(answer?)?),

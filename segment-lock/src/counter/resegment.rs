@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    Counter, CounterError, LostSegments, Storage, balance_reads::BalanceReads, lost::prepare,
-    patience::Patience,
+    Counter, CounterError, Inspection, LostSegments, Storage, lost::prepare, patience::Patience,
 };
 use crate::{
     Account, Layout, Manifest, ManifestError, Terms, VersionedManifest,
-    segment::{Create, Reply, Request, clocks_agree},
+    segment::{Create, ReadCopy, Refusal, Reply, Request, clocks_agree},
 };
 
 /// A plan begins this long after the time up to which a request may be from the future, in ms: the clocks of segments
@@ -72,37 +71,53 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// A number out of range; too many changes of this account; or [`CounterError::Lost`] if the account lost segments: these
-    /// cannot be prepared.
+    /// A number out of range; too many changes of this account; [`CounterError::Lost`] if the account lost segments, which
+    /// cannot be prepared; or the storage of an old or a new segment gave no answer. Then a change that was begun is not in
+    /// force: a repeat finishes it, and another number takes its place, also the one in force.
     pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let VersionedManifest {
-                version, manifest, ..
-            } = self.finished_manifest().await?;
-            if manifest
-                .layouts()
-                .last()
-                .is_some_and(|layout| layout.segments == segments)
-            {
-                return Ok(());
+            let found = self.certain_manifest().await?;
+            let in_force = found.manifest.layouts().last();
+            match found.manifest.planned() {
+                Some(plan) => match self.finish(&found, plan, 0).await {
+                    Ok(()) => continue,
+                    Err(_) if found.manifest.serves() && plan.segments != segments => {}
+                    Err(error) => return Err(error),
+                },
+                None if in_force.is_some_and(|layout| layout.segments == segments) => return Ok(()),
+                None => {}
             }
-            let now_ms = match self.read_segments(0..manifest.segments(), &manifest).await {
-                Ok(BalanceReads { lost, .. }) if !lost.is_empty() => {
-                    return Err(self.lost(&manifest, &lost));
-                }
-                Ok(views) => views.now_ms(),
-                Err(error) => {
-                    self.pass(error, &mut patience).await?;
-                    continue;
-                }
-            };
-            let from_ms = self.beginning(&manifest, now_ms)?;
-            let planned = manifest.plan(segments, from_ms, self.place())?;
+    /// `manifest` with a plan that can be finished now: the storage of each segment, old or new, gives an answer.
+    async fn next_plan(&self, manifest: Manifest, segments: u32) -> Result<Manifest, CounterError> {
+        let Inspection { views, lost } = self.inspect_by(&manifest).await?;
+        if !lost.0.is_empty() {
+            let account = self.account.clone();
+            return Err(CounterError::Lost {
+                account,
+                segments: lost,
+            });
+        }
+        if views.values().any(|view| view.doubtful) {
+            return Err(Refusal::Doubtful.into());
+        }
+        let now_ms = views.values().map(|view| view.now_ms).max();
+        let from_ms = self.beginning(&manifest, now_ms.unwrap_or_default())?;
+        let planned = manifest.plan(segments, from_ms, self.place())?;
+        let new = manifest.segments()..planned.placed();
+        let reads = new.map(|index| (self.at(&planned, index), ReadCopy.into()));
+        for answer in self.storage.segments.call_all(reads.collect()).await {
+            // It is missing, so far.
+            drop(answer?);
+        }
+        Ok(planned)
+    }
+
+            let next = self.next_plan(found.manifest.without_plan(), segments).await?;
             self.storage
                 .manifests
-                .swap(&self.account, version, planned)
+                .swap(&self.account, found.version, next)
                 .await?;
         }
     }
@@ -154,24 +169,32 @@ impl Counter {
         |taken, more| self.storage.segments.place(&self.account, taken, more)
     }
 
-    /// Reads the account's manifest: its segments and their places. Finishes a plan first, if there is one.
+    /// Reads the account's manifest: its segments and their places. Finishes a plan first, if it can.
     ///
     /// # Errors
     ///
     /// The account does not exist, or the storage gave no answer.
     pub async fn read_manifest(&self) -> Result<Arc<Manifest>, CounterError> {
-        self.newest_manifest().await
+        match self.finished_manifest(0).await {
+            Ok(found) => Ok(self.remember(found.manifest)),
+            Err(_) => self.newest_manifest().await,
+        }
     }
 
-    /// Reads the manifest, finishes its plan if there is one, and uses the result from now on.
+    /// Reads the manifest, and uses it from now on. Its plan, if there is one, is finished only if no layout is in force:
+    /// otherwise a new segment whose storage gives no answer would keep the others from serving.
     pub(super) async fn newest_manifest(&self) -> Result<Arc<Manifest>, CounterError> {
-        Ok(self.remember(self.finished_manifest().await?.manifest))
+        let mut found = self.certain_manifest().await?;
+        if !found.manifest.serves() {
+            found = self.finished_manifest(0).await?;
+        }
+        Ok(self.remember(found.manifest))
     }
 
     /// Uses the newest manifest from now on, because a segment is prepared for `generation`. A manifest that does not
     /// know that generation went back in time: this restores it, and the next round uses it.
     pub(super) async fn learn_manifest(&self, generation: u64) -> Result<(), CounterError> {
-        let found = self.finished_manifest().await?;
+        let found = self.finished_manifest(generation).await?;
         if found.manifest.newest_generation() < generation {
             return self.restore(&found).await;
         }
@@ -190,15 +213,18 @@ impl Counter {
     }
 
     /// Reads the manifest, and finishes its plan if there is one. A manifest that may have gone back in time is
-    /// restored first.
-    pub(super) async fn finished_manifest(&self) -> Result<VersionedManifest, CounterError> {
+    /// restored first. `prepared`: the greatest generation that a segment is known to be prepared for.
+    pub(super) async fn finished_manifest(
+        &self,
+        prepared: u64,
+    ) -> Result<VersionedManifest, CounterError> {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
             let found = self.certain_manifest().await?;
             match found.manifest.planned() {
                 None => return Ok(found),
-                Some(plan) => self.finish(&found, plan).await?,
+                Some(plan) => self.finish(&found, plan, prepared).await?,
             }
         }
     }
@@ -208,6 +234,8 @@ impl Counter {
     pub(super) async fn certain_manifest(&self) -> Result<VersionedManifest, CounterError> {
         let mut patience = Patience::default();
         loop {
+        let old = 0..manifest.segments();
+        let mut new = manifest.segments()..plan.segments.max(manifest.segments());
             patience.round()?;
             let read = self.storage.manifests.read(&self.account).await?;
             let found = read.filter(|found| found.manifest.exists());
@@ -219,28 +247,35 @@ impl Counter {
         }
     }
 
-    /// Prepares every segment for the plan, and commits it. If a segment has decided a request that would have another
-    /// home by the plan, replaces the plan. If another caller was faster, does nothing.
-    async fn finish(&self, found: &VersionedManifest, plan: Layout) -> Result<(), CounterError> {
+    /// Makes the new segments for the plan, then prepares the others, and commits it. If a segment has decided a request
+    /// that would have another home by the plan, replaces the plan. If another caller was faster, does nothing.
+    ///
+    /// While a new segment cannot be made, no other one is prepared, and all of them serve by the layout in force. If one
+    /// is `prepared` for the plan, all new segments were made.
+    async fn finish(
+        &self,
+        found: &VersionedManifest,
+        plan: Layout,
+        prepared: u64,
+    ) -> Result<(), CounterError> {
         let VersionedManifest {
             version, manifest, ..
         } = found;
         if manifest.is_restored() {
             let found = self.inspect_by(manifest).await?;
-            self.replace_lost(manifest, &found, manifest.segments())
-                .await?;
+            self.replace_lost(manifest, &found, new.start).await?;
+        } else if prepared == plan.generation {
+            new = new.end..new.end;
         }
         let prepare = prepare(manifest, plan, manifest.generation());
         let terms = manifest.terms();
-        let request = |index| {
+        let create = |index| {
             let prepare = prepare.clone();
-            match index < manifest.segments() {
-                true => (index, Request::Prepare(prepare)),
-                false => (index, Request::Create(Create { prepare, terms })),
-            }
+            (index, Request::Create(Create { prepare, terms }))
         };
-        let indices = 0..plan.segments.max(manifest.segments());
-        let replies = self.ask_all(manifest, indices.map(request)).await?;
+        let mut replies = self.ask_all(manifest, new.map(create)).await?;
+        let prepare = |index| (index, Request::Prepare(prepare.clone()));
+        replies.extend(self.ask_all(manifest, old.map(prepare)).await?);
         let next = match self.after(manifest, &plan, &replies)? {
             Some(next) => next,
             // Another caller was faster, or the manifest went back in time.

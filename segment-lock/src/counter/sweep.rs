@@ -34,8 +34,12 @@ impl Counter {
     ///
     /// The account's manifest cannot be read. All other errors are in the result.
     pub async fn sweep(&self) -> Result<Swept, CounterError> {
+        let finished = self.finished_manifest(0).await;
         let manifest = self.newest_manifest().await?;
-        let mut swept = Swept::default();
+        let mut swept = Swept {
+            errors: finished.err().into_iter().collect(),
+            ..Swept::default()
+        };
         let there = self.see(&manifest, &mut swept).await;
         for index in there {
             if let Err(error) = self.sweep_segment(&manifest, index, &mut swept).await {

@@ -183,6 +183,12 @@ impl Manifest {
         self.plan.is_some() || !self.layouts.is_empty()
     }
 
+    /// Whether requests go by the layout in force, although there may be a plan: a plan from a copy may have been in force,
+    /// and the first plan has no layout before it.
+    pub fn serves(&self) -> bool {
+        !self.restored && !self.layouts.is_empty()
+    }
+
     /// The manifest as text, for the storage.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("numbers, and structures of them")
@@ -293,6 +299,16 @@ impl Manifest {
             planned.places.extend(place(&self.places, more));
         }
         Ok(planned)
+    }
+
+    /// This manifest without its plan, which is not in force, and without the places of segments that only the plan has.
+    /// The generation of that plan is not used again.
+    #[must_use]
+    pub fn without_plan(&self) -> Self {
+        let mut manifest = self.clone();
+        manifest.plan = None;
+        manifest.places.truncate(self.segments() as usize);
+        manifest
     }
 
     /// This manifest with the plan of `generation` replaced by a plan that begins later, because a segment has decided

@@ -272,6 +272,7 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     );
 
     let other = Counter::open(storage, account("a"));
+    other.read_manifest().await.unwrap();
     other.deposit(&id, amount(10)).await.unwrap();
     assert_eq!(available(&other).await, 10);
     let manifest: Manifest = memory.read(a.account()).await.unwrap().unwrap().manifest;
@@ -293,11 +294,11 @@ impl Segments for Disturbs {
         self.memory.place(account, taken, more)
     }
 
-    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
     fn now_ms(&self) -> u64 {
         self.memory.now_ms()
     }
 
+    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         if let Request::Refuse(_) = request {
             match self.refusals.fetch_add(1, Ordering::Relaxed) {
                 0 => return Ok(Ok(Reply::Changed)),

@@ -1,5 +1,6 @@
 //! The rules of one segment, one by one.
 
+mod away;
 mod crashed;
 mod layout;
 mod loans;
@@ -10,8 +11,8 @@ mod order;
 mod reservations;
 mod transfers;
 mod two_reads;
-
 mod wrong_clocks;
+
 use ringfence_segment_lock::{
     Account, Amount, Caller, Change, Durability, RequestId, Terms,
     segment::{Answer, Create, Loan, Op, Prepare, Reply, Request, Segment, State},
