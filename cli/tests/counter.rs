@@ -318,18 +318,20 @@ async fn a_server_that_restarts_with_nothing_costs_its_money_and_not_the_account
 }
 
 #[tokio::test]
-async fn an_account_whose_manifest_is_gone_with_its_server_says_so_when_it_is_created_again() {
+async fn an_account_whose_manifest_is_gone_with_its_server_is_there_for_every_command() {
     let mut servers = swept("memory", |server| server).await;
     let gone = server_of_manifest(&servers, true).await;
     servers.servers[gone].kill();
     servers.servers[gone].restart().await.unwrap();
-    let absent = counter(&servers, &["show", "coins"]);
-    assert!(absent.stderr.contains("does not exist"), "{absent:?}");
-    let create = ["create", "coins", "--segments", "4"];
-    let said = counter(&servers, &create);
-    assert_eq!(said.code, 69, "{said:?}");
-    assert!(said.stderr.contains("coins lost segments"), "{said:?}");
-    done(&servers, &create);
+    assert_eq!(lost(&done(&servers, &["show", "coins"])).len(), 2);
+    for args in [&["create", "coins", "--segments", "4"][..], &["sweep", "coins"]] {
+        let said = counter(&servers, args);
+        assert_eq!(said.code, 69, "{said:?}");
+        assert!(said.stderr.contains("coins lost segments"), "{said:?}");
+    }
+    let left = balance(&servers, "coins").0;
+    done(&servers, &["accept", "coins"]);
+    assert_eq!(balance(&servers, "coins").0, left);
     let balanced = done(&servers, &["balance", "coins", "--exact"]);
     assert_eq!(
         (&balanced["losses"], &balanced["lost"]),

@@ -3,7 +3,7 @@
 use redis::Value;
 use ringfence_client::{
     Client, Counter,
-    counter::{Amount, CounterError, RequestId, Terms, segment::Refusal},
+    counter::{Amount, CounterError, LostSegments, RequestId, Terms, segment::Refusal},
 };
 use ringfence_test_support::{Servers, eventually};
 
@@ -122,4 +122,56 @@ async fn an_account_whose_manifests_server_started_from_a_snapshot_goes_on() {
     coins.resegment(3).await.unwrap();
     assert_eq!(coins.exact_balance().await.unwrap().available, before);
     client.close().await;
+}
+
+#[tokio::test]
+async fn an_account_whose_manifests_server_came_back_empty_is_found_and_made_no_second_time() {
+    let mut servers = Servers::spawn(3).await;
+    let client = servers.client().await;
+    let counters = client.counters();
+    let terms = Terms {
+        skew_ms: 1,
+        ..Terms::default()
+    };
+    let coins = counters.create("coins", terms, 2).await.unwrap();
+    let mut ids = Vec::new();
+    for name in 0..24 {
+        let id = counters.request(&name.to_string()).unwrap();
+        coins.deposit(&id, one()).await.unwrap();
+        ids.push(id);
+    }
+    let (server, _) = manifest_of(&servers).await;
+    client.close().await;
+    servers.servers[server].restart().await.unwrap();
+
+    let client = servers.client().await;
+    let coins = client.counters().open("coins").unwrap();
+    let found = coins.inspect().await.unwrap();
+    assert_eq!(found.views.len() + found.lost.0.len(), 2, "{found:?}");
+    let left: i64 = found.views.values().map(|view| view.value).sum();
+    match client.counters().create("coins", terms, 2).await {
+        Ok(_) => assert!(found.is_sound(), "{found:?}"),
+        Err(CounterError::Lost { segments, .. }) => {
+            let indices = |lost: &LostSegments| lost.0.iter().map(|lost| lost.index).collect();
+            let [told, seen]: [Vec<u32>; 2] = [&segments, &found.lost].map(indices);
+            assert_eq!(told, seen);
+        }
+        Err(error) => panic!("{error}"),
+    }
+    coins.accept().await.unwrap();
+    repeat_deposits(&coins, &ids).await;
+    assert_eq!(coins.exact_balance().await.unwrap().available, left.into());
+    client.close().await;
+}
+
+/// Sends every deposit again: each is known, or too old to be done.
+async fn repeat_deposits(coins: &Counter, ids: &[RequestId]) {
+    for id in ids {
+        let repeated = coins.deposit(id, one()).await;
+        let too_old = matches!(
+            repeated,
+            Err(CounterError::Refused(Refusal::TooOld { .. }))
+        );
+        assert!(repeated.is_ok() || too_old, "{id:?}: {repeated:?}");
+    }
 }

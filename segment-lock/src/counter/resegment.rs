@@ -14,16 +14,13 @@ use crate::{
 /// differ a little.
 pub(super) const PLAN_MARGIN_MS: u64 = 1000;
 
-/// The number of further segments that are asked for a copy of a missing manifest.
-const LOOKED_FOR: u32 = 8;
-
 impl Counter {
     /// Creates the account, without money. If it exists already with the same terms, that is no error.
     ///
     /// # Errors
     ///
     /// A number out of range; an account of that name with other terms; or [`CounterError::Lost`] if the account exists
-    /// and lost segments. If its manifest was lost too, this restores it from the remaining segments.
+    /// and lost segments.
     pub async fn create(
         storage: Storage,
         account: Account,
@@ -42,12 +39,7 @@ impl Counter {
                 lost = found.lost;
                 break;
             }
-            let created = manifest.create(terms, segments, counter.place())?;
-            let found = counter.found_again(&manifest, terms, segments).await?;
-            if let Some(found) = &found {
-                lost = counter.inspect_by(found).await?.lost;
-            }
-            let next = found.unwrap_or(created);
+            let next = manifest.create(terms, segments, counter.place())?;
             let manifests = &counter.storage.manifests;
             if manifests.swap(&counter.account, version, next).await? {
                 break;
@@ -89,6 +81,14 @@ impl Counter {
                 None if in_force.is_some_and(|layout| layout.segments == segments) => return Ok(()),
                 None => {}
             }
+            let next = self.next_plan(found.manifest.without_plan(), segments).await?;
+            self.storage
+                .manifests
+                .swap(&self.account, found.version, next)
+                .await?;
+        }
+    }
+
     /// `manifest` with a plan that can be finished now: the storage of each segment, old or new, gives an answer.
     async fn next_plan(&self, manifest: Manifest, segments: u32) -> Result<Manifest, CounterError> {
         let Inspection { views, lost } = self.inspect_by(&manifest).await?;
@@ -114,14 +114,6 @@ impl Counter {
         Ok(planned)
     }
 
-            let next = self.next_plan(found.manifest.without_plan(), segments).await?;
-            self.storage
-                .manifests
-                .swap(&self.account, found.version, next)
-                .await?;
-        }
-    }
-
     /// The stored manifest, and its version. If there is none: the manifest of an account that does not exist, and 0.
     async fn stored_manifest(&self, terms: Terms) -> Result<(u64, Manifest), CounterError> {
         let found = self.storage.manifests.read(&self.account).await?;
@@ -133,22 +125,8 @@ impl Counter {
         ))
     }
 
-    /// The manifest of an account that has none. It may be lost while segments with copies of it remain. This looks for
-    /// them at the places of the first `segments` segments, and a few more.
-    async fn found_again(
-        &self,
-        manifest: &Manifest,
-        terms: Terms,
-        segments: u32,
-    ) -> Result<Option<Manifest>, CounterError> {
-        let among = manifest.create(terms, segments.max(LOOKED_FOR), self.place())?;
-        let copy = self.newest_copy(&among, 0).await?;
-        Ok(copy.map(|copy| copy.refuse(manifest.mark_ms())))
-    }
-
     /// Whether there is no account, and no account created later will take a transfer of `time_ms`. If there is none,
-    /// this records that time in its manifest. An account that lost its manifest is found again, because its segments
-    /// may have the money.
+    /// this records that time in its manifest.
     pub(super) async fn refuses(&self, time_ms: u64, terms: Terms) -> Result<bool, CounterError> {
         let (version, manifest) = self.stored_manifest(terms).await?;
         if manifest.exists() {
@@ -157,11 +135,8 @@ impl Counter {
         if version > 0 && manifest.mark_ms() >= time_ms {
             return Ok(true);
         }
-        let found = self.found_again(&manifest, terms, LOOKED_FOR).await?;
-        let refuses = found.is_none();
-        let next = found.unwrap_or_else(|| manifest.refuse(time_ms));
-        let manifests = &self.storage.manifests;
-        Ok(manifests.swap(&self.account, version, next).await? && refuses)
+        let (manifests, next) = (&self.storage.manifests, manifest.refuse(time_ms));
+        Ok(manifests.swap(&self.account, version, next).await?)
     }
 
     /// The place that the storage prefers for more segments.
@@ -234,8 +209,6 @@ impl Counter {
     pub(super) async fn certain_manifest(&self) -> Result<VersionedManifest, CounterError> {
         let mut patience = Patience::default();
         loop {
-        let old = 0..manifest.segments();
-        let mut new = manifest.segments()..plan.segments.max(manifest.segments());
             patience.round()?;
             let read = self.storage.manifests.read(&self.account).await?;
             let found = read.filter(|found| found.manifest.exists());
@@ -261,6 +234,8 @@ impl Counter {
         let VersionedManifest {
             version, manifest, ..
         } = found;
+        let old = 0..manifest.segments();
+        let mut new = manifest.segments()..plan.segments.max(manifest.segments());
         if manifest.is_restored() {
             let found = self.inspect_by(manifest).await?;
             self.replace_lost(manifest, &found, new.start).await?;

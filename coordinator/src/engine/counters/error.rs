@@ -6,7 +6,7 @@ use ringfence_ring::ShardId;
 use ringfence_segment_lock::{Effect, ManifestError, StorageError};
 
 use crate::{
-    name::NameError,
+    name::{NameError, Namespace},
     shard::{CounterReply, ShardError},
 };
 
@@ -28,6 +28,15 @@ pub enum CounterFault {
         shard: ShardId,
         /// Its address.
         address: String,
+    },
+    /// The namespace is for locks with replicas.
+    #[error(
+        "namespace {namespace} is for locks with replicas, and an account there would have one copy: use another namespace, \
+         and durability replicas:N for copies of the account"
+    )]
+    Replicated {
+        /// The namespace.
+        namespace: Namespace,
     },
     /// The shard that has it gave no answer.
     #[error("shard {shard}: {error}")]
@@ -110,6 +119,7 @@ impl CounterFault {
             Self::Moves { .. } | Self::TooFewReplicas { .. } | Self::OutOfMemory { .. } => true,
             Self::Name(_)
             | Self::LocksOnly { .. }
+            | Self::Replicated { .. }
             | Self::NotOnDisk { .. }
             | Self::Foreign { .. }
             | Self::Manifest(_)
@@ -126,6 +136,7 @@ impl CounterFault {
             Self::TooFewReplicas { .. } | Self::Closed | Self::Unexpected { .. } => Effect::Unknown,
             Self::Name(_)
             | Self::LocksOnly { .. }
+            | Self::Replicated { .. }
             | Self::Moves { .. }
             | Self::NotOnDisk { .. }
             | Self::OutOfMemory { .. }

@@ -1,6 +1,13 @@
 //! Manifests as text at a shard: of accounts, and of segmented locks.
+//!
+//! An account's manifest has a **copy** at another shard, for the case that its shard comes back empty or is removed. A
+//! copy has one of a few names, the first that is at another shard when it is written. After a resize that may be another
+//! name, so a missing manifest is looked for under all of them. A copy is written after the manifest, and may be a change
+//! behind: it counts as a manifest in doubt, which its reader compares with the copies at the segments.
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
+use ringfence_ring::Replicas;
 use ringfence_segment_lock::{
     Account, Durability, Manifest, ManifestError, Manifests, StorageError, VersionedManifest,
     lock::Split,
@@ -9,6 +16,17 @@ use ringfence_segment_lock::{
 use super::{CounterFault, Stored};
 use crate::shard::{CounterOp, CounterReply};
 
+/// The names that a copy may have: so many that one of them is at another shard, unless a shard has nearly all slots.
+const COPIES: u32 = 32;
+
+/// The name of copy `nth`. An account may have that name: then neither can read the other's manifest, and gets an error.
+fn copy_of(name: &Account, nth: u32) -> String {
+    format!("{name}#copy.{nth}")
+}
+
+/// Begins the text of a copy: it is no manifest.
+const COPY: &str = "copy ";
+
 /// A value that is stored as a manifest.
 trait Text: Sized + Send + 'static {
     /// The name under which the manifest of `name` is stored.
@@ -16,9 +34,15 @@ trait Text: Sized + Send + 'static {
     fn encode(&self) -> String;
     fn decode(text: &str) -> Result<Self, ManifestError>;
     fn durability(&self) -> Durability;
+    /// Whether it has a copy.
+    const IS_COPIED: bool;
+    /// Of several copies, the newest has the greatest.
+    fn age(&self) -> (u64, u64);
 }
 
 impl Text for Manifest {
+    const IS_COPIED: bool = true;
+
     fn stored_as(name: &Account) -> String {
         name.to_string()
     }
@@ -34,9 +58,15 @@ impl Text for Manifest {
     fn durability(&self) -> Durability {
         self.terms().durability
     }
+
+    fn age(&self) -> (u64, u64) {
+        (self.newest_generation(), self.mark_ms())
+    }
 }
 
 impl Text for Split {
+    const IS_COPIED: bool = false;
+
     /// An account may have that name: then neither can read the other's manifest, and gets an error.
     fn stored_as(name: &Account) -> String {
         format!("{name}#locks")
@@ -53,48 +83,149 @@ impl Text for Split {
     fn durability(&self) -> Durability {
         Self::durability(self)
     }
+
+    fn age(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 #[async_trait]
 impl<H: Text> Manifests<H> for Stored {
     async fn read(&self, name: &Account) -> Result<Option<VersionedManifest<H>>, StorageError> {
-        let (version, text, in_doubt) = match self
-            .manifest::<H>(name, CounterOp::ReadManifest)
-            .await?
-        {
-            CounterReply::Manifest(None) => return Ok(None),
-            CounterReply::Manifest(Some((version, text))) => (version, text, false),
-            CounterReply::ManifestInDoubt(version, text) => (version, text, true),
-            reply => return Err(CounterFault::unexpected("a manifest's reading", &reply).into()),
-        };
-        let manifest = H::decode(&text).map_err(CounterFault::from)?;
-        Ok(Some(VersionedManifest {
-            version,
-            manifest,
-            in_doubt,
-        }))
+        if H::IS_COPIED {
+            self.unreplicated()?;
+        }
+        match self.read_text(&H::stored_as(name)).await? {
+            Some((version, text, in_doubt)) => Ok(Some(VersionedManifest {
+                version,
+                manifest: H::decode(&text).map_err(CounterFault::from)?,
+                in_doubt,
+            })),
+            None if H::IS_COPIED => self.newest_copy(name).await,
+            None => Ok(None),
+        }
     }
 
     async fn swap(&self, name: &Account, expected: u64, manifest: H) -> Result<bool, StorageError> {
-        let op = CounterOp::SwapManifest {
-            expected,
-            manifest: manifest.encode(),
-            durability: manifest.durability(),
+        let text = manifest.encode();
+        let durability = manifest.durability();
+        let copy = match H::IS_COPIED {
+            true => self.elsewhere(name, expected == 0).await?,
+            false => None,
         };
-        match self.manifest::<H>(name, op).await? {
-            CounterReply::Swapped(swapped) => Ok(swapped),
-            reply => Err(CounterFault::unexpected("a manifest's change", &reply).into()),
+        let stored_as = H::stored_as(name);
+        let copied = format!("{COPY}{text}");
+        if !self.swap_text(&stored_as, expected, text, durability).await? {
+            return Ok(false);
         }
+        if let Some((copy, version)) = copy {
+            let written = self.swap_text(&copy, version, copied, durability).await;
+            // Without it, a new account would have one manifest. A later change leaves an older copy, at worst.
+            if expected == 0 {
+                written?;
+            }
+        }
+        Ok(true)
     }
 }
 
 impl Stored {
-    async fn manifest<H: Text>(
+    /// Refuses a namespace whose locks have replicas: a segment has one copy.
+    fn unreplicated(&self) -> Result<(), CounterFault> {
+        let namespace = &self.namespace;
+        match self.engine.topology().namespaces.replicas(namespace) {
+            Replicas::One => Ok(()),
+            _ => Err(CounterFault::Replicated {
+                namespace: namespace.clone(),
+            }),
+        }
+    }
+
+    /// The newest copy of a manifest that is missing; `None` if there is none. Every name must be asked for: one that is
+    /// not may have it.
+    async fn newest_copy<H: Text>(
         &self,
         name: &Account,
-        op: CounterOp,
-    ) -> Result<CounterReply, StorageError> {
-        let key = self.key(&H::stored_as(name)).map_err(CounterFault::from)?;
+    ) -> Result<Option<VersionedManifest<H>>, StorageError> {
+        let reads = (0..COPIES).map(async |nth| self.read_text(&copy_of(name, nth)).await);
+        let mut newest: Option<H> = None;
+        for read in join_all(reads).await {
+            let Some((_, text, _)) = read? else {
+                continue;
+            };
+            let text = text.strip_prefix(COPY).unwrap_or_default();
+            let copy = H::decode(text).map_err(CounterFault::from)?;
+            if newest.as_ref().is_none_or(|newest| newest.age() < copy.age()) {
+                newest = Some(copy);
+            }
+        }
+        Ok(newest.map(|manifest| VersionedManifest {
+            version: 0,
+            manifest,
+            in_doubt: true,
+        }))
+    }
+
+    /// The name for a copy at another shard than the manifest's, and the version of what is there; `None` if there is no
+    /// other shard. If one gives no answer, the next is asked; if none does, that is an error for a `new` account.
+    async fn elsewhere(
+        &self,
+        name: &Account,
+        new: bool,
+    ) -> Result<Option<(String, u64)>, StorageError> {
+        let table = &self.engine.topology().table;
+        let owner = |name: &str| self.key(name).map(|key| table.owner_index(key.slot()));
+        let mut asked = vec![owner(name.as_str()).map_err(CounterFault::from)?];
+        let mut failed = None;
+        for nth in 0..COPIES {
+            let copy = copy_of(name, nth);
+            let shard = owner(&copy).map_err(CounterFault::from)?;
+            if asked.contains(&shard) {
+                continue;
+            }
+            asked.push(shard);
+            match self.read_text(&copy).await {
+                Ok(found) => return Ok(Some((copy, found.map_or(0, |(version, ..)| version)))),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed.filter(|_| new) {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// The version and the text under that name, and whether it is in doubt.
+    async fn read_text(&self, name: &str) -> Result<Option<(u64, String, bool)>, StorageError> {
+        match self.manifest(name, CounterOp::ReadManifest).await? {
+            CounterReply::Manifest(found) => {
+                Ok(found.map(|(version, text)| (version, text, false)))
+            }
+            CounterReply::ManifestInDoubt(version, text) => Ok(Some((version, text, true))),
+            reply => Err(CounterFault::unexpected("a manifest's reading", &reply).into()),
+        }
+    }
+
+    async fn swap_text(
+        &self,
+        name: &str,
+        expected: u64,
+        manifest: String,
+        durability: Durability,
+    ) -> Result<bool, StorageError> {
+        let op = CounterOp::SwapManifest {
+            expected,
+            manifest,
+            durability,
+        };
+        match self.manifest(name, op).await? {
+            CounterReply::Swapped(swapped) => Ok(swapped),
+            reply => Err(CounterFault::unexpected("a manifest's change", &reply).into()),
+        }
+    }
+
+    async fn manifest(&self, name: &str, op: CounterOp) -> Result<CounterReply, StorageError> {
+        let key = self.key(name).map_err(CounterFault::from)?;
         self.engine.0.ask_counter(&key, &op).await
     }
 }

@@ -9,8 +9,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use async_trait::async_trait;
 use ringfence_segment_lock::{
-    At, Counter, CounterError, Effect, Inspection, Manifests, Segments, Storage, VersionedManifest,
+    Account, At, Counter, CounterError, Effect, Inspection, Manifest, Manifests, Segments, Storage,
+    StorageError, VersionedManifest,
     memory::Memory,
     segment::{
         Accept, CreditId, Find, FinishTransfer, GiveCredit, Inspect, Land, Lend, Outcome, ReadCopy,
@@ -316,17 +318,52 @@ async fn an_account_whose_manifest_is_lost_with_a_segment_is_found_and_its_loss_
     let terms = terms_of(&scene.counter).await;
     scene.lose(1);
     let storage = scene.without_manifests();
-    let create = || Counter::create(storage.clone(), account("a"), terms, 2);
-    assert_eq!(lost_in(create().await), [(1, None)]);
-    let found = create().await.unwrap();
+    let created = Counter::create(storage.clone(), account("a"), terms, 2);
+    assert_eq!(lost_in(created.await), [(1, None)]);
+    let found = Counter::open(storage, account("a"));
+    found.accept().await.unwrap();
     let balance = found.exact_balance().await.unwrap();
     assert_eq!((balance.available, balance.losses), (100, 1));
 }
 
+/// Manifests that are all lost, and their copies.
+#[derive(Debug)]
+struct Copied {
+    manifests: Memory,
+    copies: Arc<Memory>,
+}
+
+#[async_trait]
+impl Manifests for Copied {
+    async fn read(&self, name: &Account) -> Result<Option<VersionedManifest>, StorageError> {
+        if let Some(found) = self.manifests.read(name).await? {
+            return Ok(Some(found));
+        }
+        let copy: Option<VersionedManifest> = self.copies.read(name).await?;
+        Ok(copy.map(|copy| VersionedManifest {
+            version: 0,
+            in_doubt: true,
+            ..copy
+        }))
+    }
+
+    async fn swap(
+        &self,
+        name: &Account,
+        expected: u64,
+        manifest: Manifest,
+    ) -> Result<bool, StorageError> {
+        self.manifests.swap(name, expected, manifest).await
+    }
+}
+
 impl Scene {
-    /// The same segments, beside manifests that are all lost.
+    /// The same segments, beside manifests of which the copies are left.
     fn without_manifests(&self) -> Storage {
-        let manifests = Arc::new(Memory::new(Box::new(|| LATER)));
+        let manifests = Arc::new(Copied {
+            manifests: Memory::new(Box::new(|| LATER)),
+            copies: Arc::clone(&self.memory),
+        });
         Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, manifests, 3)
     }
 }
@@ -352,6 +389,7 @@ fn a_segment_is_replaced_once_and_goes_on_where_the_others_are() {
         lent: [(3, 5)].into(),
         lost: vec![4],
         losses: 2,
+        at_ms: NOW,
     };
     let request = Request::from(replace);
     let mut replacement = Segment::made_by(&request, NOW).unwrap();
@@ -367,6 +405,7 @@ fn a_segment_is_replaced_once_and_goes_on_where_the_others_are() {
 fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     let accept = Accept {
         in_force: prepare(2, NOW - 10),
+        at_ms: NOW,
     };
     let mut older = segment(10);
     older.doubtful = true;
@@ -389,7 +428,6 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     };
     nothing(&mut older, decided, Err(Refusal::TooOld { mark_ms }));
     // By the older layout, it would be at home here.
-        at_ms: NOW,
     let stale = op("stale", deduct(1));
     let layout = Err(Refusal::Layout { generation: 2 });
     nothing(&mut older, stale, layout);
@@ -398,8 +436,7 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     let view = as_new.apply(&Inspect.into(), NOW);
     let accept = Accept {
         in_force: prepare(1, 0),
+        at_ms: NOW,
     };
     nothing(&mut as_new, accept, view);
 }
-        at_ms: NOW,
-        at_ms: NOW,

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_segment_lock::Manifest;
-
 use super::*;
 
 /// An account `b` in one segment.
@@ -123,7 +121,7 @@ async fn a_transfer_to_an_account_that_lost_its_manifest_alone_does_not_go_back_
     scene.tell(1, credit).await.unwrap();
     let spends = home(1, NOW, "spends");
     scene.counter.deduct(&spends, amount(30)).await.unwrap();
-    let storage = scene.without_manifest_of_a().await;
+    let storage = scene.without_manifests();
     let b = Counter::open(storage, account("b"));
     assert_eq!(b.sweep().await.unwrap().delivered, 1);
     assert_eq!(b.exact_balance().await.unwrap().available, 30);
@@ -204,16 +202,5 @@ impl Scene {
         assert!(swapped.unwrap());
         self.lose(0);
         self.lose(1);
-    }
-
-    /// The same segments, beside all manifests but one.
-    async fn without_manifest_of_a(&self) -> Storage {
-        let manifests = Arc::new(Memory::new(Box::new(|| LATER)));
-        let b: Option<VersionedManifest> = self.memory.read(&account("b")).await.unwrap();
-        manifests
-            .swap(&account("b"), 0, b.unwrap().manifest)
-            .await
-            .unwrap();
-        Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, manifests, 3)
     }
 }
