@@ -15,6 +15,8 @@ use ringfence_segment_lock::{
     segment::{Accept, Create, Expire, Refusal, Reply, State},
 };
 
+use ringfence_test_support::Proxy;
+
 use super::desk::{Desk, create, deduct, deposit, eventually, id, key};
 
 fn terms(durability: Durability) -> Terms {
@@ -48,9 +50,14 @@ pub(crate) async fn raw(server: &RedisServer, command: &[&str]) -> redis::Value 
 
 /// A desk at the server, armed with `epoch` if it is in a new life.
 pub(crate) async fn desk(server: &RedisServer, epoch: u64) -> Desk {
+    desk_by(&server.url(), server, epoch).await
+}
+
+/// The same, by an address that leads to the server.
+async fn desk_by(url: &str, server: &RedisServer, epoch: u64) -> Desk {
     let pointer = "00112233445566778899aabbccddeeff redis://127.0.0.1";
     raw(server, &["SET", "ringfence:pointer", pointer]).await;
-    let mut options = RedisOptions::new(server.url().parse().unwrap(), ClientId(7));
+    let mut options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
     options.settings_every = Duration::from_millis(20);
     let shard: &dyn Shard = &RedisShard::new(options);
     Desk::open(shard, epoch).await
@@ -156,13 +163,6 @@ async fn settings_that_change_are_noticed_by_connections_that_are_open() {
     }
 }
 
-#[tokio::test]
-async fn an_account_in_memory_is_marked_when_its_server_came_back_and_goes_on() {
-    let mut server = RedisServer::spawn().await.unwrap();
-    let hot = key("hot");
-    let mut first = desk(&server, 1).await;
-    first
-        .ask(&hot, create(terms(Durability::Memory)))
 /// Whether the server rewrites its log, or is about to.
 async fn rewrites(server: &RedisServer) -> bool {
     let info = format!("{:?}", raw(server, &["INFO", "persistence"]).await);
@@ -220,6 +220,13 @@ async fn a_log_that_is_rewritten_stays_on_the_disk() {
     raw(&server, &["CONFIG", "SET", "appendonly", "no"]).await;
 }
 
+#[tokio::test]
+async fn an_account_in_memory_is_marked_when_its_server_came_back_and_goes_on() {
+    let mut server = RedisServer::spawn().await.unwrap();
+    let hot = key("hot");
+    let mut first = desk(&server, 1).await;
+    first
+        .ask(&hot, create(terms(Durability::Memory)))
         .await
         .unwrap();
     first.ask(&hot, deposit(&id("kept"), 100)).await.unwrap();
@@ -282,6 +289,7 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     );
     raw(&stale, &["CONFIG", "SET", "appendonly", "yes"]).await;
     raw(&stale, &["CONFIG", "SET", "appendfsync", "always"]).await;
+    eventually(async || !rewrites(&stale).await).await;
     let mut third = desk(&stale, 2).await;
     assert_eq!(
         third.ask(&hot, deduct(&id("a"), 1)).await,
@@ -289,7 +297,6 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     );
     assert_eq!(third.one(&hot, kept()).await, done());
     let refused = CounterReply::Segment(Err(Refusal::Doubtful));
-    eventually(async || !rewrites(&stale).await).await;
     assert_eq!(third.batch(&batch).await, [done(), refused]);
     let both = ["b", "c"].map(|name| {
         let op = CounterOp::Segment(deduct(&id(name), 1).into());
@@ -465,6 +472,36 @@ async fn a_first_replica_casts_no_doubt_and_a_failover_does() {
     drop(server);
     raw(&replica, &["REPLICAOF", "NO", "ONE"]).await;
     assert_eq!(desk(&replica, 3).await.view(&hot).await.losses, 1);
+}
+
+#[tokio::test]
+async fn a_failover_casts_doubt_also_on_accounts_that_nobody_uses_before_the_next_restart() {
+    let server = synced().spawn().await.unwrap();
+    let mut replica = synced().spawn().await.unwrap();
+    let port = server.port().to_string();
+    raw(&replica, &["REPLICAOF", "127.0.0.1", &port]).await;
+    followed(&server).await;
+    let proxy = Proxy::start(server.port()).await;
+    let (idle, new) = (key("idle"), key("new"));
+    let mut first = desk_by(&proxy.url(), &server, 1).await;
+    let created = || create(terms(Durability::Disk));
+    first.ask(&idle, created()).await.unwrap();
+    followed(&server).await;
+    // Its replica does not get this.
+    raw(&replica, &["REPLICAOF", "NO", "ONE"]).await;
+    first.ask(&idle, deposit(&id("lost"), 5)).await.unwrap();
+    drop(server);
+
+    proxy.point_at(replica.port());
+    eventually(async || !rewrites(&replica).await).await;
+    let mut second = desk_by(&proxy.url(), &replica, 2).await;
+    second.ask(&new, created()).await.unwrap();
+    for epoch in [3, 4] {
+        replica.restart().await.unwrap();
+        let mut later = desk_by(&proxy.url(), &replica, epoch).await;
+        assert!(later.view(&idle).await.doubtful);
+        assert!(!later.view(&new).await.doubtful, "of a later life");
+    }
 }
 
 #[tokio::test]

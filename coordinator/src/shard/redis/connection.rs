@@ -50,6 +50,8 @@ pub(crate) struct Keys {
     /// Exists while some key may have a queue.
     pub(crate) queues: String,
     pub(crate) lives: String,
+    /// The lives whose counters are here without a gap.
+    pub(crate) lineage: String,
     pub(crate) pointer: String,
     pub(crate) topology: String,
 }
@@ -78,6 +80,7 @@ impl Keys {
             copy: of_life("copy"),
             queues: of_life("queues"),
             lives: format!("{prefix}:lives"),
+            lineage: format!("{prefix}:lineage"),
             pointer: format!("{prefix}:pointer"),
             topology: format!("{prefix}:topology"),
             prefix: prefix.to_owned(),

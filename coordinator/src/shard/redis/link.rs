@@ -177,14 +177,19 @@ impl CounterLink for RedisLink {
 #[async_trait]
 impl ControlLink for RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        let Connection { keys, server, .. } = &self.connection;
+        let Connection {
+            keys,
+            server,
+            address,
+            ..
+        } = &self.connection;
         let (grace, less_uptime) = match arm.grace {
             _ if is_off(Rule::Grace) => (Duration::ZERO, 0),
             Grace::Full(length) => (length, 0),
             Grace::LessUptime(length) => (length, 1),
             Grace::None => (Duration::ZERO, 0),
         };
-        let mut command = fcall(&scripts::ARM, 9);
+        let mut command = fcall(&scripts::ARM, 10);
         command
             .arg(&keys.state)
             .arg(&keys.ctr)
@@ -195,7 +200,8 @@ impl ControlLink for RedisLink {
             .arg(&keys.fence)
             .arg(&keys.copy)
             .arg(&keys.lives)
-            .arg(&keys.pointer);
+            .arg(&keys.pointer)
+            .arg(&keys.lineage);
         command
             .arg(&server.replid)
             .arg(server.life.as_str())
@@ -213,7 +219,8 @@ impl ControlLink for RedisLink {
             .arg(less_uptime)
             .arg(&keys.life_family)
             .arg(migration::bits(arm.slots.open()))
-            .arg(arm.declared.0);
+            .arg(arm.declared.0)
+            .arg(address);
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {

@@ -124,6 +124,7 @@ impl Member for OnRedis {
                 &at.keys.quiet,
                 &at.keys.queues,
                 &at.keys.open,
+                &at.keys.lineage,
             ],
             arguments,
         });

@@ -12,6 +12,7 @@ KEYS[6]  fence    greatest incarnation seen
 KEYS[7]  copy     newest topology record seen
 KEYS[8]  lives    set of every life that ever had state here
 KEYS[9]  pointer  "topology-id home-address"
+KEYS[10] lineage  set of "life place": the lives whose counters are here without a gap
 ARGV[1]  replid   of the life that KEYS[1..7] are named by
 ARGV[2]  life     its name
 ARGV[3]  id       of the topology
@@ -26,6 +27,7 @@ ARGV[11] uptime   1: less the server's uptime, if it was never emptied and never
 ARGV[12] family   prefix of keys named by a life
 ARGV[13] open     which slots are open: a bit per slot, in whole words of 4 bytes
 ARGV[14] declared map version at which a namespace was last declared
+ARGV[15] place    the address that the server is reached at
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
@@ -49,6 +51,7 @@ if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
 end
 
 bury_former(KEYS[8], ARGV[12], ARGV[2])
+keep_lineage(KEYS[10], ARGV[2], ARGV[15])
 
 local grace = tonumber(ARGV[10])
 if ARGV[11] == '1' and not anew then

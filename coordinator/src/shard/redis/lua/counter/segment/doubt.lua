@@ -14,10 +14,10 @@ end
 -- server that did not sync its writes. `before` and `present` are "synced 0|1, run id, replication id, place, arm epoch".
 --
 -- Either the same process, which never followed another server: its replication id changes when its first replica
--- comes. Or the same place before and after a restart, of a server that synced every write then and now, and did not
--- get its data from another server, as after a failover.
+-- comes. Or the same place before and after restarts, of a server that synced every write then and now, and did not
+-- get its data from another server at any of them, as after a failover: `arm` keeps the lives of which that is so.
 local function nothing_lost(before, present)
-  local synced, run, place = string.match(before, '^(%d) ([^:]*)%S* (%S*)')
+  local synced, run, replid, place = string.match(before, '^(%d) ([^:]*)(%S*) (%S*)')
   local synced_now, run_now, place_now = string.match(present, '^(%d) ([^:]*)%S* (%S*)')
   local info = redis.call('INFO', 'replication', 'commandstats')
   if not string.find(info, 'second_repl_offset:-1\r', 1, true) then return false end
@@ -25,6 +25,7 @@ local function nothing_lost(before, present)
     return not string.find(info, 'cmdstat_replicaof:', 1, true) and not string.find(info, 'cmdstat_slaveof:', 1, true)
   end
   return synced == '1' and synced_now == '1' and place == place_now
+    and redis.call('SISMEMBER', prefix .. ':lineage', run .. replid .. ' ' .. place) == 1
 end
 
 -- Whether the same life of a server is armed anew: its address may have led to its replica meanwhile, and nothing that was
