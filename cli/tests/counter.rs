@@ -1,8 +1,18 @@
 //! `ringfence counter`, on real servers.
 
-use crate::binary::{Output, ringfence};
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    process::Stdio,
+};
+
+use crate::binary::{Output, command, ringfence};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use ringfence_coordinator::spawn::RedisServerBuilder;
-use ringfence_test_support::Servers;
+use ringfence_test_support::{Servers, eventually};
 use serde_json::Value;
 
 /// Two new shards with their topology at the first one.
@@ -375,4 +385,93 @@ async fn an_account_on_disks_of_which_one_is_gone_waits_for_a_person() {
         (&balanced["losses"], &balanced["lost"]),
         (&2.into(), &0.into())
     );
+}
+
+#[tokio::test]
+async fn a_reservation_that_has_ended_is_a_failure() {
+    let servers = founded().await;
+    done(&servers, &["create", "coins", "--segments", "1"]);
+    done(&servers, &["deposit", "coins", "10"]);
+    let never = counter(&servers, &["reserve", "coins", "4", "--for", "0s"]);
+    assert_eq!(never.code, 2, "{never:?}");
+    assert!(never.stderr.contains("--for is 0s"), "{never:?}");
+    let held = done(&servers, &["reserve", "coins", "4"]);
+    let id = held["request"].as_str().expect("its id");
+    done(&servers, &["cancel", "coins", "--id", id]);
+    let again = counter(&servers, &["reserve", "coins", "4", "--id", id]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.stderr.contains("already cancelled"), "{again:?}");
+    // It expires, perhaps before the answer.
+    let reserve = ["reserve", "coins", "4", "--for", "1ms"];
+    let held = counter(&servers, &[&reserve[..], &["--json"]].concat());
+    let id = match held.code {
+        0 => {
+            let held: Value = serde_json::from_str(&held.stdout).expect("an object");
+            held["request"].as_str().expect("its id").to_owned()
+        }
+        _ => return assert!(held.stderr.contains("already expired"), "{held:?}"),
+    };
+    let repeat = [&reserve[..], &["--id", &id]].concat();
+    eventually("it expires", async || {
+        let again = counter(&servers, &repeat);
+        again.code == 1 && again.stderr.contains("already expired")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_account_in_a_namespace_with_replicas_is_refused() {
+    let servers = Servers::spawn(3).await;
+    let named = servers.urls().join(",");
+    let init = ["ring", "init", "--servers-are-new", "--namespace", "ledger=3"];
+    let founded = ringfence(&[&init[..], &["--redis", &named]].concat());
+    assert_eq!(founded.code, 0, "{founded:?}");
+    let refused = counter(&servers, &["create", "coins", "--namespace", "ledger"]);
+    assert_eq!(refused.code, 69, "{refused:?}");
+    let words = "namespace ledger is for locks with replicas";
+    assert!(refused.stderr.contains(words), "{refused:?}");
+    done(&servers, &["create", "coins"]);
+}
+
+/// Reads commands as the server gets them, until one has these words.
+fn until_command(watch: &mut impl BufRead, words: &[&str]) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        watch.read_until(b'\n', &mut line).unwrap();
+        let line = String::from_utf8_lossy(&line).to_lowercase();
+        if words.iter().all(|word| line.contains(word)) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_interrupted_after_its_effect_names_its_id() {
+    let servers = founded_on(Servers::spawn(1).await);
+    done(&servers, &["create", "coins", "--segments", "1"]);
+    done(&servers, &["deposit", "coins", "1000000"]);
+    let mut watch = TcpStream::connect(("127.0.0.1", servers.servers[0].port())).unwrap();
+    watch.write_all(b"MONITOR\r\n").unwrap();
+    let mut watch = BufReader::new(watch);
+    let urls = servers.urls().join(",");
+    loop {
+        let before = balance(&servers, "coins").0;
+        let mut deduct = command(&["counter", "deduct", "coins", "1", "--redis", &urls]);
+        let deduct = deduct.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let deduct = deduct.spawn().unwrap();
+        until_command(&mut watch, &["counters", "deduct"]);
+        // It may have ended.
+        let _ = kill(Pid::from_raw(deduct.id() as i32), Signal::SIGINT);
+        let ended = deduct.wait_with_output().unwrap();
+        match ended.status.code() {
+            Some(0) => {}
+            Some(75) => {
+                let told = String::from_utf8(ended.stderr).unwrap();
+                assert!(told.contains("repeat it with this --id"), "{told}");
+                return;
+            }
+            _ => assert_eq!(balance(&servers, "coins").0, before, "{ended:?}"),
+        }
+    }
 }

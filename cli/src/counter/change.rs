@@ -7,7 +7,7 @@ use ringfence_client::counter::{Amount, Ended, Reserved};
 use super::{
     CliError, EXIT_CODES,
     account::{Id, One, Under},
-    error::of,
+    error::answer,
     output::Output,
 };
 
@@ -78,10 +78,7 @@ impl Deposit {
         let amount: Amount = self.amount.parse()?;
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
-        counter
-            .deposit(&id, amount)
-            .await
-            .map_err(of(&id, self.under.repeats()))?;
+        answer(&id, self.under.repeats(), counter.deposit(&id, amount)).await?;
         let sentence = format!("{amount} added to {}", self.one.account);
         let output = Output::new(&self.one.account, "deposited", sentence);
         opened.tell(output.by(&id)).await
@@ -93,10 +90,7 @@ impl Deduct {
         let amount: Amount = self.amount.parse()?;
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
-        counter
-            .deduct(&id, amount)
-            .await
-            .map_err(of(&id, self.under.repeats()))?;
+        answer(&id, self.under.repeats(), counter.deduct(&id, amount)).await?;
         let sentence = format!("{amount} taken from {}", self.one.account);
         let output = Output::new(&self.one.account, "deducted", sentence);
         opened.tell(output.by(&id)).await
@@ -106,15 +100,22 @@ impl Deduct {
 impl Reserve {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let amount: Amount = self.amount.parse()?;
+        if self.length.is_zero() {
+            return Err(CliError::Usage("--for is 0s, must be at least 1ms".into()));
+        }
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
         let length_ms = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX);
         // Counted from the request: a repeat has the same deadline.
         let deadline_ms = id.time_ms().saturating_add(length_ms);
-        let reserved = counter.reserve(&id, amount, deadline_ms).await;
-        let (outcome, what) = match reserved.map_err(of(&id, self.under.repeats()))? {
+        let reserve = counter.reserve(&id, amount, deadline_ms);
+        let (outcome, what) = match answer(&id, self.under.repeats(), reserve).await? {
             Reserved::Held => ("held", "set aside in"),
-            Reserved::Ended(ended) => words(ended),
+            Reserved::Ended(ended @ Ended::Confirmed) => words(ended),
+            Reserved::Ended(ended) => {
+                let (outcome, _) = words(ended);
+                return Err(CliError::Ended { id, outcome });
+            }
         };
         let sentence = format!("{amount} {what} {}", self.one.account);
         let output = Output::new(&self.one.account, outcome, sentence);
@@ -126,7 +127,7 @@ impl Confirm {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
-        let ended = counter.confirm(id).await.map_err(of(id, true))?;
+        let ended = answer(id, true, counter.confirm(id)).await?;
         let (outcome, what) = words(ended);
         if ended != Ended::Confirmed {
             return Err(CliError::Ended {
@@ -144,7 +145,7 @@ impl Cancel {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
-        let ended = counter.cancel(id).await.map_err(of(id, true))?;
+        let ended = answer(id, true, counter.cancel(id)).await?;
         let (outcome, what) = words(ended);
         if ended == Ended::Confirmed {
             return Err(CliError::Ended {

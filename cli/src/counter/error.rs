@@ -1,8 +1,9 @@
 //! The reasons why a command about a counter failed.
 
+use nix::sys::signal::Signal;
 use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
 
-use crate::{FAILED, Nature, UNAVAILABLE, USAGE, ring::RingError};
+use crate::{FAILED, Nature, UNAVAILABLE, USAGE, ring::RingError, signals::Signals};
 
 /// The request may have been applied (sysexits: EX_TEMPFAIL).
 const UNKNOWN: u8 = 75;
@@ -20,6 +21,9 @@ pub(crate) enum CliError {
         repeats: bool,
         error: CounterError,
     },
+    /// A signal came before the answer.
+    #[error("request {id}: {signal} came before the answer; it may have been done: repeat it with this --id")]
+    Interrupted { id: RequestId, signal: Signal },
     /// What was reserved is not there any more.
     #[error("request {id}: the reservation was already {outcome}")]
     Ended {
@@ -61,9 +65,15 @@ impl CliError {
     pub(crate) fn nature(&self) -> Nature {
         match self {
             Self::Servers(error) => error.nature(),
+            Self::Request {
+                error,
+                repeats: false,
+                ..
+            } => Nature::new(error.is_retryable(), error.effect_of_call()),
             Self::Request { error, .. } | Self::Counter(error) => {
                 Nature::new(error.is_retryable(), error.effect())
             }
+            Self::Interrupted { .. } => Nature::new(true, Effect::Unknown),
             Self::Amount(_) | Self::Ended { .. } | Self::OtherSegments { .. } | Self::Usage(_) => {
                 Nature::new(false, Effect::None)
             }
@@ -79,6 +89,7 @@ impl CliError {
             },
             Self::Amount(_) | Self::Usage(_) => USAGE,
             Self::Ended { .. } | Self::OtherSegments { .. } => FAILED,
+            Self::Interrupted { .. } => UNKNOWN,
             Self::Request {
                 error,
                 repeats: true,
@@ -114,8 +125,18 @@ fn code_of_repeat(error: &CounterError) -> u8 {
     }
 }
 
-/// Adds the request to an error.
-pub(super) fn of(id: &RequestId, repeats: bool) -> impl FnOnce(CounterError) -> CliError {
+/// The answer to `call`, which sends the request `id`. An error names the request, also if a signal ends the wait.
+/// `repeats`: an earlier attempt may have used the id.
+pub(super) async fn answer<T>(
+    id: &RequestId,
+    repeats: bool,
+    call: impl Future<Output = Result<T, CounterError>>,
+) -> Result<T, CliError> {
     let id = id.clone();
-    move |error| CliError::Request { id, repeats, error }
+    let mut signals = Signals::listen().map_err(RingError::Runtime)?;
+    tokio::select! {
+        biased;
+        answered = call => answered.map_err(|error| CliError::Request { id, repeats, error }),
+        signal = signals.next() => Err(CliError::Interrupted { id, signal }),
+    }
 }

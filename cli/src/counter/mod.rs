@@ -20,12 +20,12 @@ use super::ring::RingError;
 const EXIT_CODES: &str = "\
 Exit codes:
     0  applied, now or by an earlier attempt of the same request
-    1  refused for good: insufficient balance, cancelled, account closed, …
+    1  refused for good: insufficient balance, cancelled or expired, account closed, …
     2  invalid command line or argument
    69  the servers or coordinators failed, or do not let the caller do this; this
        attempt was not applied
-   75  unknown outcome: repeat the request with the printed --id, and it takes
-       effect once. With --id every failure that is not final exits 75, because
+   75  unknown outcome, also if a signal comes before the answer: repeat the
+       request with the printed --id, and it takes effect once. With --id every failure that is not final exits 75, because
        an earlier attempt may have been applied
 
 Requests:

@@ -5,7 +5,7 @@ use ringfence_client::counter::Amount;
 use super::{
     CliError, EXIT_CODES,
     account::{Location, Under},
-    error::of,
+    error::answer,
     output::Output,
 };
 
@@ -40,8 +40,8 @@ impl Transfer {
         let opened = self.place.open().await?;
         let (source, destination) = (opened.counters.open(from)?, opened.counters.open(to)?);
         let id = self.under.request(&opened.counters);
-        let moved = source.transfer(&id, amount, &destination).await;
-        moved.map_err(of(&id, self.under.repeats()))?;
+        let moved = source.transfer(&id, amount, &destination);
+        answer(&id, self.under.repeats(), moved).await?;
         let sentence = format!("{amount} moved from {from} to {to}");
         let output = Output::new(from, "transferred", sentence);
         opened.tell(output.by(&id)).await

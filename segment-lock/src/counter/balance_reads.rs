@@ -106,7 +106,7 @@ impl Counter {
         for (index, answer) in indices.into_iter().zip(answers) {
             views.add(index, answer).map_err(CounterError::aside)?;
         }
-        self.do_without(manifest, &views.lost)?;
+        self.do_without(manifest, &views.lost).await?;
         Ok(views)
     }
 
@@ -143,7 +143,7 @@ impl Counter {
             let added = views.add(index, answer.await);
             added.map_err(CounterError::aside)?;
         }
-        self.do_without(manifest, &views.lost)?;
+        self.do_without(manifest, &views.lost).await?;
         Ok(views)
     }
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     Amount,
+    limits::AMOUNT_MAX,
     segment::{Land, Lend, Loan, Refusal, Reply, Request},
 };
 
@@ -22,6 +23,8 @@ pub(super) enum Borrow {
     Lend(Vec<Loan>, Vec<(u32, u64, Amount)>),
     /// All the money is in flight to other segments: land it there first.
     LandElsewhere(Vec<(u32, Loan)>),
+    /// The home has no room for it, beside the money that it holds.
+    NoRoom(Refusal),
 }
 
 impl Borrow {
@@ -29,12 +32,19 @@ impl Borrow {
     pub(super) fn of(views: &BalanceReads, home: u32, amount: i64) -> Self {
         let bring = views.loans_to(home);
         let arrived: i128 = bring.iter().map(|loan| i128::from(loan.amount.get())).sum();
-        let there = views.at.get(&home).map_or(0, |view| i128::from(view.value));
+        let view = views.at.get(&home);
+        let [there, held] = view.map_or([0, 0], |view| [view.value, view.held]);
+        let (owned, there) = (there + held, i128::from(there));
         let missing = i128::from(amount) - there - arrived;
         if missing <= 0 {
             return Self::Bring(bring);
         }
-        let lends = lends(views, home, missing);
+        let room = i128::from(AMOUNT_MAX) - i128::from(owned) - arrived;
+        if room < missing {
+            let amount = arrived + missing;
+            return Self::NoRoom(Refusal::Full { owned, amount });
+        }
+        let lends = lends(views, home, missing, room);
         if !lends.is_empty() {
             return Self::Lend(bring, lends);
         }
@@ -50,9 +60,14 @@ impl Borrow {
 }
 
 /// The lenders and their amounts: the richest first, and from each at least half of its money, so that the same home
-/// does not need another loan soon. A segment whose last loan has not landed does not lend: the next loan would
-/// overwrite it.
-fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
+/// does not need another loan soon; at most what the home has room for. A segment whose last loan has not landed does not
+/// lend: the next loan would overwrite it.
+fn lends(
+    views: &BalanceReads,
+    home: u32,
+    mut missing: i128,
+    mut room: i128,
+) -> Vec<(u32, u64, Amount)> {
     let inn = views.at.get(&home).map(|view| &view.inn);
     let landed = |from: u32| {
         inn.and_then(|inn| inn.get(&from))
@@ -73,7 +88,9 @@ fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, A
             break;
         }
         let want = missing.min(view.value.into()).max((view.value / 2).into());
+        let want = want.min(room);
         missing -= want;
+        room -= want;
         let want = Amount::new(want).expect("some of a positive value, and at most all");
         lends.push((from, landed(from), want));
     }
@@ -91,6 +108,7 @@ impl Counter {
         match Borrow::of(views, attempt.home, amount) {
             Borrow::Bring(loans) => Ok(Round::Again(loans)),
             Borrow::Lend(loans, lends) => self.lend(attempt, loans, lends).await,
+            Borrow::NoRoom(full) => Err(full.into()),
             Borrow::LandElsewhere(loans) => {
                 let caller = attempt.caller;
                 let land = |(to, loan)| (to, Request::Land(Land { loan, caller }));

@@ -73,11 +73,16 @@ impl Counter {
 
     /// Whether the account continues without the `lost` segments. An account with a durability other than `memory`
     /// waits for an operator.
-    pub(super) fn do_without(&self, manifest: &Manifest, lost: &[u32]) -> Result<(), CounterError> {
+    pub(super) async fn do_without(
+        &self,
+        manifest: &Manifest,
+        lost: &[u32],
+    ) -> Result<(), CounterError> {
         match manifest.terms().durability {
             _ if lost.is_empty() => Ok(()),
-            Durability::Memory => Ok(()),
-            Durability::Disk | Durability::Replicas(_) => Err(self.lost(manifest, lost)),
+            // The segments may be those of an account that was created again since.
+            Durability::Memory if !self.is_another().await? => Ok(()),
+            _ => Err(self.lost(manifest, lost)),
         }
     }
 
@@ -88,15 +93,15 @@ impl Counter {
         let answers = self.storage.segments.call_all(requests).await;
         let mut found = Inspection::default();
         for (index, answer) in (0..).zip(answers) {
+            if index >= manifest.segments() && manifest.serves() && answer.is_err() {
+                // The segment is planned. The others do not wait for it.
+                continue;
+            }
             match answer? {
                 Err(Refusal::Missing) if is_made(manifest, index) => {
                     let last_seen = manifest.last_seen(index);
                     found.lost.0.push(LostSegment { index, last_seen });
                 }
-            if index >= manifest.segments() && manifest.serves() && answer.is_err() {
-                // The segment is planned. The others do not wait for it.
-                continue;
-            }
                 // The segment is planned and not made yet.
                 Err(Refusal::Missing) => {}
                 answer => _ = found.views.insert(index, viewed(answer?)?),
@@ -133,6 +138,7 @@ impl Counter {
                     .collect(),
                 lost: lost.iter().rev().map(|later| later.index).collect(),
                 losses: last_seen.map_or(0, |seen| seen.losses),
+                at_ms: self.storage.segments.now_ms(),
             };
             let reply = self.ask(manifest, *index, replace.into()).await?;
             views.insert(*index, viewed(reply)?);
@@ -142,7 +148,6 @@ impl Counter {
 }
 
 /// Whether a segment was ever made: it is a home, or may have been one by the plan of a restored manifest.
-                at_ms: self.storage.segments.now_ms(),
 fn is_made(manifest: &Manifest, index: u32) -> bool {
     index < manifest.segments() || manifest.is_restored()
 }

@@ -57,6 +57,12 @@ impl Counter {
             CounterError::Refused(Refusal::Busy { retry_after_ms }) => {
                 patience.wait(retry_after_ms).await;
             }
+            // Since this process read the manifest, the account may have been created again.
+            error @ CounterError::Lost { .. } => {
+                if !Box::pin(self.is_another()).await? {
+                    return Err(error);
+                }
+            }
             error => return Err(error),
         }
         Ok(())

@@ -122,20 +122,14 @@ impl Counter {
                         return Ok(Outcome::Refused);
                     }
                 }
-                // Since the manifest was read, the account may have vanished, or be another account of the same name.
-                Err(error @ CounterError::Lost { .. }) => {
-                    if !to.is_another().await? {
-                        return Err(error);
-                    }
-                }
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Whether the stored manifest differs from the one used here, or is gone. Then it is read again.
-    async fn is_another(&self) -> Result<bool, CounterError> {
-        let stored = match self.certain_manifest().await {
+    pub(super) async fn is_another(&self) -> Result<bool, CounterError> {
+        let stored = match self.certain_manifest().await.map_err(CounterError::aside) {
             Ok(found) => Some(found.manifest.encode_copy()),
             Err(CounterError::NoAccount { .. }) => None,
             Err(error) => return Err(error),

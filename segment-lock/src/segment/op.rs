@@ -10,12 +10,16 @@ impl Segment {
     ///   reservation's or transfer's is held. Answers [`Reply::Recorded`].
     /// * Too little: nothing is recorded, [`Reply::Short`]; or [`Refusal::Layout`] if the caller
     ///   does not know of every segment that may have the rest.
-    /// * Recorded before: [`Reply::Recorded`], or [`Refusal::Conflict`] if it was something else.
+    /// * Recorded before: [`Reply::Recorded`], or [`Refusal::Conflict`] if it was something else. A reservation past its
+    ///   deadline has expired.
     ///
     /// The loans that it brings are landed first, and stay landed even if the money is still too little: any caller may
     /// land any loan at any time.
     pub fn op(&mut self, op: &Op, now_ms: u64) -> Answer {
         let content = op.change.digest();
+        if !self.doubtful {
+            self.expire_if_due(&op.id, now_ms);
+        }
         if let Some(entry) = self.recorded(&op.id)? {
             return entry.answer(content);
         }

@@ -55,6 +55,23 @@ async fn money_is_found_wherever_it_is() {
     assert_eq!(counter.balance().await.unwrap().available, 6);
 }
 
+#[tokio::test]
+async fn a_home_that_has_no_room_for_half_borrows_what_it_has_room_for() {
+    const PART: i64 = 1_000_000_000_000_000_000;
+    let counter = counter(&storage(), "a", 2).await;
+    let home = |index| {
+        let mut ids = (0..).map(|name| id(NOW, &format!("home {index} {name}")));
+        ids.find(|id| id.hash() % 2 == index).unwrap()
+    };
+    counter.deposit(&home(0), amount(5 * PART)).await.unwrap();
+    counter.deposit(&home(1), amount(9 * PART)).await.unwrap();
+    let mut ids = (0..).map(|name| id(NOW, &format!("deducts {name}")));
+    let deducts = ids.find(|id| id.hash() % 2 == 0).unwrap();
+    counter.deduct(&deducts, amount(6 * PART)).await.unwrap();
+    let left = counter.exact_balance().await.unwrap().available;
+    assert_eq!(left, i128::from(8 * PART));
+}
+
 /// Three segments; all of 10 is at the last, but 6 that it has lent to segment `to`.
 async fn lent(to: u32) -> Counter {
     let memory = Arc::new(Memory::new(Box::new(|| NOW)));

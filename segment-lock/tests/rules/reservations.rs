@@ -156,3 +156,13 @@ fn in_doubt_an_end_is_repeated_and_none_is_made() {
         nothing(&mut segment, cancel(name), Err(Refusal::Doubtful));
     }
 }
+
+#[test]
+fn a_reservation_that_is_repeated_past_its_deadline_has_expired() {
+    let mut segment = segment(5);
+    let reserved = Request::from(op("a", reserve(3, NOW + 10)));
+    segment.apply(&reserved, NOW).unwrap();
+    let repeated = segment.apply(&reserved, NOW + 10);
+    assert_eq!(repeated, recorded(State::Expired));
+    assert_eq!((segment.value, segment.held), (5, 0));
+}

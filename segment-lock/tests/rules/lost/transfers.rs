@@ -193,6 +193,30 @@ async fn a_transfer_that_its_source_forgot_is_credited_once_when_repeated() {
     assert_eq!(scene.available().await, 102);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_process_goes_on_with_an_account_that_was_created_again_since() {
+    let scene = Scene::new(Durability::Memory).await;
+    let a = &scene.counter;
+    a.resegment(3).await.unwrap();
+    let elsewhere = |_: &[u32], more| vec![1; more as usize];
+    let again = Manifest::new(terms_of(a).await, 2, elsewhere).unwrap();
+    scene.replace(again).await;
+    scene.lose(2);
+    a.deposit(&home(1, LATER, "in"), amount(5)).await.unwrap();
+    let balance = a.exact_balance().await.unwrap();
+    assert_eq!((balance.available, balance.lost), (5, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balance_is_that_of_an_account_that_was_created_again_since() {
+    let scene = Scene::new(Durability::Memory).await;
+    let elsewhere = |_: &[u32], more| vec![1; more as usize];
+    let again = Manifest::new(terms_of(&scene.counter).await, 2, elsewhere).unwrap();
+    scene.replace(again).await;
+    let balance = scene.counter.balance().await.unwrap();
+    assert_eq!((balance.available, balance.lost), (0, 0));
+}
+
 impl Scene {
     /// The account's manifest is `another`, and its segments are gone.
     async fn replace(&self, another: Manifest) {

@@ -19,9 +19,13 @@ local function first_answer(entry, content)
   return state_of(entry)
 end
 
--- Refuses requests of an account that requires every change to be on the disk, if the server does not sync each change.
+-- Whether the server syncs each change, if the account requires that.
+local function is_safe(durability)
+  return durability ~= 'disk' or string.sub(origin, 1, 1) ~= '0'
+end
+
 local function must_be_safe(durability)
-  if durability == 'disk' and string.sub(origin, 1, 1) == '0' then refuse('not_on_disk') end
+  if not is_safe(durability) then refuse('not_on_disk') end
 end
 
 local function certain(segment)
@@ -54,10 +58,6 @@ local function not_frozen(segment, caller)
   if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
--- The segment's money, including held money.
-local function owned(segment)
-  return add(segment.value, segment.held)
-end
 -- How far the server's clock and a caller's may differ, in addition to the skew, if the caller accepts a loss.
 local CLOCKS_APART_MS_MAX = 60000
 
@@ -66,6 +66,10 @@ local function clocks_agree(at, skew)
   if math.abs(now - at) > most then refuse('clocks', now, most) end
 end
 
+-- The segment's money, including held money.
+local function owned(segment)
+  return add(segment.value, segment.held)
+end
 
 local function fits(segment, amount)
   return not less(AMOUNT_MAX, add(owned(segment), amount))

@@ -35,6 +35,7 @@ end
 
 -- `state`: the recorded state on success. `member`: the member of `sent` for a transfer, its id and its key.
 function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, member)
+  if not segment.doubtful and is_safe(segment.durability) then expire_if_due(segment, id) end
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end
   certain(segment)
