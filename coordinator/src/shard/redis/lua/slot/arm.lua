@@ -51,12 +51,21 @@ if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
 end
 
 bury_former(KEYS[8], ARGV[12], ARGV[2])
-keep_lineage(KEYS[10], ARGV[2], ARGV[15])
+
+-- A server that followed another one, or did not load its own log, may lack the last changes of a life, also in counters
+-- that nobody has looked at since: its lineage begins anew.
+local info = redis.call('INFO', 'server', 'replication', 'persistence', 'commandstats')
+local followed = not string.find(info, 'second_repl_offset:-1\r', 1, true)
+local is_whole = not followed and string.find(info, 'aof_enabled:1\r', 1, true)
+  and not (string.find(info, 'cmdstat_replicaof:', 1, true) or string.find(info, 'cmdstat_slaveof:', 1, true))
+for _, other in ipairs(redis.call('SMEMBERS', KEYS[10])) do
+  is_whole = is_whole and string.match(other, ' (.*)$') == ARGV[15]
+end
+if not is_whole then redis.call('UNLINK', KEYS[10]) end
+redis.call('SADD', KEYS[10], ARGV[2] .. ' ' .. ARGV[15])
 
 local grace = tonumber(ARGV[10])
 if ARGV[11] == '1' and not anew then
-  local info = redis.call('INFO', 'server', 'replication', 'commandstats')
-  local followed = not string.find(info, 'second_repl_offset:-1\r', 1, true)
   if not followed and not string.find(info, 'cmdstat_flush', 1, true) then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end

@@ -58,11 +58,9 @@ local function not_frozen(segment, caller)
   if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
--- How far the server's clock and a caller's may differ, in addition to the skew, if the caller accepts a loss.
-local CLOCKS_APART_MS_MAX = 60000
-
+-- If the server's clock and that of a caller who accepts a loss differ by more than a minute and the skew, one is wrong.
 local function clocks_agree(at, skew)
-  local most = skew + CLOCKS_APART_MS_MAX
+  local most = skew + 60000
   if math.abs(now - at) > most then refuse('clocks', now, most) end
 end
 
