@@ -25,8 +25,9 @@ Exit codes:
    69  the servers or coordinators failed, or do not let the caller do this; this
        attempt was not applied
    75  unknown outcome, also if a signal comes before the answer: repeat the
-       request with the printed --id, and it takes effect once. With --id every failure that is not final exits 75, because
-       an earlier attempt may have been applied
+       request with the printed --id, and it takes effect once. With --id every
+       failure that is not final exits 75, because an earlier attempt may have
+       been applied
 
 Requests:
   A request has an id, MILLISECONDS:NAME: its creation time (Unix time in ms) and
