@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use ringfence_api::{
     Error, Reason,
-    v1::{InspectRequest, ListRequest, ReleaseOutcome},
+    v1::{AcquireRequest, InspectRequest, ListRequest, ReleaseOutcome},
 };
 use ringfence_client::{BootClock, Clock};
 use ringfence_test_support::eventually;
+use tokio::task::JoinSet;
 use tonic::{Code, Request};
 
 use super::scene::{Scene, acquire, ask, release, renew};
@@ -45,6 +46,51 @@ async fn one_caller_holds_a_lock_and_tokens_rise() {
     assert_eq!(Error::from_status(&lost).reason, Reason::LockLost);
     assert_eq!(release(&mut two, &second.handle).await.unwrap(), HELD);
     assert!(scene.is_free("key").await);
+}
+
+fn with_nonce(nonce: &str, wait_ms: Option<u64>) -> AcquireRequest {
+    AcquireRequest {
+        nonce: nonce.into(),
+        ..ask("key", 30_000, wait_ms)
+    }
+}
+
+#[tokio::test]
+async fn a_repeat_with_the_same_nonce_gets_the_lock_and_no_second_one() {
+    let scene = Scene::set().await;
+    let (mut one, mut two) = (scene.locks().await, scene.locks().await);
+    let first = acquire(&mut one, with_nonce("a", None)).await.unwrap();
+    // As if the answer was lost.
+    drop(one);
+    let repeat = acquire(&mut two, with_nonce("a", Some(0))).await.unwrap();
+    assert_eq!(repeat.token, first.token);
+    assert_eq!(repeat.handle, first.handle);
+    let other = acquire(&mut two, with_nonce("b", Some(0))).await;
+    assert_eq!(Error::from_status(&other.unwrap_err()).reason, Reason::Held);
+    assert_eq!(release(&mut two, &repeat.handle).await.unwrap(), HELD);
+    assert!(scene.is_free("key").await);
+    let next = acquire(&mut two, with_nonce("a", Some(0))).await.unwrap();
+    assert!(next.token > first.token, "it was released");
+    let long = acquire(&mut two, with_nonce(&"a".repeat(65), None)).await;
+    let message = Error::from_status(&long.unwrap_err()).message;
+    assert_eq!(message, "nonce is 65 bytes, must be at most 64 bytes");
+}
+
+#[tokio::test]
+async fn a_repeat_gets_the_lock_that_the_first_request_waited_for() {
+    let scene = Scene::set().await;
+    let held = scene.other.lock("key").acquire().await.unwrap();
+    let mut waits = JoinSet::new();
+    for _ in 0..3 {
+        let mut locks = scene.locks().await;
+        waits.spawn(async move { acquire(&mut locks, with_nonce("a", None)).await });
+    }
+    eventually("one waits", async || scene.waiters("key").await == 1).await;
+    held.release().await;
+    let granted = waits.join_all().await;
+    let tokens = granted.into_iter().map(|granted| granted.unwrap().token);
+    let tokens: Vec<_> = tokens.collect();
+    assert_eq!(tokens, [tokens[0]; 3]);
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -292,6 +295,25 @@ async fn a_pong_renews_after_grants_of_later_asks() {
     }
     assert!(guard.deadline() <= relay.latest_deadline());
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_whose_grant_was_lost_with_its_stream_is_granted_in_the_next_one() {
+    let scene = Scene::set().await;
+    let relay = Relay::to(&scene).await;
+    let client = relay.client().await;
+    let is_lost = AtomicBool::new(false);
+    relay.answers(move |_, told| {
+        let is_first = matches!(told, Told::Grant(_)) && !is_lost.swap(true, Relaxed);
+        (!is_first).then_some(Duration::ZERO)
+    });
+    let cut = async {
+        eventually("it is granted", async || relay.grants().len() == 1).await;
+        relay.cut();
+    };
+    let lock = client.lock("key");
+    let (guard, ()) = tokio::join!(lock.acquire(), cut);
+    assert_eq!(guard.unwrap().token().get(), relay.grants()[0].token);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,9 +6,9 @@ use futures_util::stream;
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AcquireAsk, Ask, DowngradeAsk, Grant, LockMode, PingAsk, Pong, ReleaseAsk, ReleaseOutcome,
-        ResumeAsk, SessionRequest, SessionResponse, SessionTerms, WaitReason, answer::Kind as Told,
-        ask::Kind, session_service_client::SessionServiceClient,
+        AcquireAsk, Ask, DowngradeAsk, ErrorReason, Grant, LockMode, PingAsk, Pong, ReleaseAsk,
+        ReleaseOutcome, ResumeAsk, SessionRequest, SessionResponse, SessionTerms, WaitReason,
+        answer::Kind as Told, ask::Kind, session_service_client::SessionServiceClient,
     },
 };
 use ringfence_client::{BootClock, Clock};
@@ -239,6 +239,36 @@ async fn a_grant_has_the_tokens_that_were_asked_for_and_has_them_at_every_coordi
     two.ask(4, with(129)).await;
     let refused = two.refused(4).await.invalid_input.unwrap();
     assert_eq!((&*refused.field, &*refused.value), ("tokens", "129"));
+}
+
+#[tokio::test]
+async fn a_lock_whose_grant_was_lost_is_granted_to_a_repeat_of_the_same_caller() {
+    let scene = Scene::set_with(shared).await;
+    let with_nonce = || {
+        Kind::Acquire(AcquireAsk {
+            key: "key".into(),
+            wait: Some(length(0)),
+            nonce: "a".into(),
+            ..AcquireAsk::default()
+        })
+    };
+    let mut one = Session::with_ttl(&scene, LONG_MS).await;
+    one.ask(1, with_nonce()).await;
+    let first = one.granted(1).await;
+    drop(one);
+    let mut thief = Session::open(&scene, "thief").await;
+    let terms = SessionTerms {
+        ttl: Some(length(LONG_MS)),
+        label: "worker".into(),
+    };
+    thief.send(Some(terms), vec![(1, Some(with_nonce()))]).await;
+    assert_eq!(thief.refused(1).await.reason(), ErrorReason::Held);
+    let mut two = Session::with_ttl(&scene, LONG_MS).await;
+    two.ask(5, with_nonce()).await;
+    let repeat = two.granted(5).await;
+    assert_eq!(repeat.token, first.token);
+    assert_eq!(repeat.handle, first.handle);
+    assert_eq!(two.released(6, 5).await, HELD);
 }
 
 #[tokio::test]

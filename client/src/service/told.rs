@@ -18,6 +18,7 @@ pub(super) fn ask(ask: &Ask) -> v1::Ask {
     let (id, kind) = match ask {
         Ask::Acquire {
             id,
+            nonce,
             key,
             mode,
             tokens,
@@ -41,6 +42,7 @@ pub(super) fn ask(ask: &Ask) -> v1::Ask {
                 capacity,
                 preferred: *preferred,
                 tokens: *tokens,
+                nonce: nonce.to_string().into(),
             };
             (id, ask::Kind::Acquire(acquire))
         }

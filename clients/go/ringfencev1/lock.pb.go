@@ -232,7 +232,12 @@ type AcquireRequest struct {
 	// Goes before waiters that are not preferred. Preferred ones are served in the order of
 	// arrival. With LOCK_MODE_READ or LOCK_MODE_WRITE only. Not stored: callers should prefer the
 	// same side of a key.
-	Preferred     bool `protobuf:"varint,10,opt,name=preferred,proto3" json:"preferred,omitempty"`
+	Preferred bool `protobuf:"varint,10,opt,name=preferred,proto3" json:"preferred,omitempty"`
+	// Chosen by the caller for this acquisition alone: 16 random bytes, for example. At most 64
+	// bytes. While the first request waits or its lock is held, a repeat with the same nonce
+	// through the same coordinator gets that lock, renewed. All other fields but `wait` must be
+	// the same. Empty: a repeat is another acquisition.
+	Nonce         []byte `protobuf:"bytes,11,opt,name=nonce,proto3" json:"nonce,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,6 +340,13 @@ func (x *AcquireRequest) GetPreferred() bool {
 		return x.Preferred
 	}
 	return false
+}
+
+func (x *AcquireRequest) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
 }
 
 // A grant.
@@ -1155,7 +1167,7 @@ var File_ringfence_v1_lock_proto protoreflect.FileDescriptor
 
 const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xec\x02\n" +
+	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\x82\x03\n" +
 	"\x0eAcquireRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12/\n" +
@@ -1167,7 +1179,8 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\apermits\x18\b \x01(\rR\apermits\x12\x1a\n" +
 	"\bcapacity\x18\t \x01(\rR\bcapacity\x12\x1c\n" +
 	"\tpreferred\x18\n" +
-	" \x01(\bR\tpreferred\"w\n" +
+	" \x01(\bR\tpreferred\x12\x14\n" +
+	"\x05nonce\x18\v \x01(\fR\x05nonce\"w\n" +
 	"\x0fAcquireResponse\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x126\n" +

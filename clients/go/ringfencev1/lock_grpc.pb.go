@@ -39,7 +39,8 @@ type LockServiceClient interface {
 	// Acquires a lock, and waits for it in the order of arrival.
 	//
 	// If the caller cancels the call, or its deadline passes, nothing stays locked.
-	// An answer that gets lost leaves the lock held until its lease ends.
+	// If the answer gets lost, a repeat with the same nonce gets the lock; without a repeat,
+	// the lock stays held until its lease ends.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
 	// Renews the lease of a held lock at its shard, to its full length. A renewal that
 	// left the coordinator less than a twelfth of the lease ago counts as this one.
@@ -146,7 +147,8 @@ type LockServiceServer interface {
 	// Acquires a lock, and waits for it in the order of arrival.
 	//
 	// If the caller cancels the call, or its deadline passes, nothing stays locked.
-	// An answer that gets lost leaves the lock held until its lease ends.
+	// If the answer gets lost, a repeat with the same nonce gets the lock; without a repeat,
+	// the lock stays held until its lease ends.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
 	// Renews the lease of a held lock at its shard, to its full length. A renewal that
 	// left the coordinator less than a twelfth of the lease ago counts as this one.

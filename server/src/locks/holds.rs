@@ -15,6 +15,7 @@ use ringfence_client::{
 use ringfence_coordinator::clock::sleep_until;
 use tokio::sync::Notify;
 
+use super::repeats::{Acquisition, Repeats};
 use crate::errors;
 
 /// How long a shard in doubt is asked again about a lock of another coordinator.
@@ -22,8 +23,9 @@ const RESUME_FOR: Duration = Duration::from_secs(2);
 
 /// The locks of callers.
 pub(crate) struct Holds {
-    client: Client,
-    clock: Arc<dyn Clock>,
+    pub(super) client: Client,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) repeats: Arc<Repeats>,
     table: Mutex<Table>,
     earlier: Notify,
     empty: Notify,
@@ -41,6 +43,8 @@ struct Table {
 /// A lock.
 struct Kept {
     lease: Arc<DetachedLease>,
+    /// For repeats of its request.
+    _acquisition: Option<Arc<Acquisition>>,
     /// When to look at it: its end, unless it was renewed since.
     look: Instant,
 }
@@ -51,6 +55,7 @@ impl Holds {
         Arc::new(Self {
             client,
             clock,
+            repeats: Arc::default(),
             table: Mutex::default(),
             earlier: Notify::new(),
             empty: Notify::new(),
@@ -58,7 +63,11 @@ impl Holds {
     }
 
     /// Keeps `lease` until its end. If two calls took up the same lock, the first one's stays.
-    pub(crate) fn add(&self, lease: DetachedLease) -> Arc<DetachedLease> {
+    pub(super) fn add(
+        &self,
+        lease: DetachedLease,
+        acquisition: Option<Arc<Acquisition>>,
+    ) -> Arc<DetachedLease> {
         let (nonce, look) = (lease.nonce(), lease.deadline());
         let mut table = self.table.lock();
         let Table {
@@ -69,6 +78,7 @@ impl Holds {
         let lease = Arc::new(lease);
         let kept = Kept {
             lease: lease.clone(),
+            _acquisition: acquisition,
             look,
         };
         match held.entry(nonce) {
@@ -129,7 +139,7 @@ impl Holds {
         }
         let resumed = self.client.resume(lease, RESUME_FOR).await;
         let resumed = resumed.map_err(|error| errors::lock(&error))?;
-        Ok(self.add(resumed.ok_or_else(lost)?))
+        Ok(self.add(resumed.ok_or_else(lost)?, None))
     }
 
     /// Releases the lock. It may be one of another coordinator.

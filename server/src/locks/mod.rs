@@ -4,12 +4,13 @@ mod handle;
 mod holds;
 mod mode;
 mod pages;
+mod repeats;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::Stream;
 use ringfence_api::{
-    Error,
+    Effect, Error, Reason,
     v1::{
         AcquireRequest, AcquireResponse, DowngradeRequest, DowngradeResponse, InspectRequest,
         InspectResponse, ListRequest, ListResponse, LockHolder, LockWaiter, ReleaseOutcome,
@@ -18,8 +19,10 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{
-    Client, Guard, Holder, LeaseRef, Lock, LockMode, Preference, ReleaseAnswer, Waiting,
+    Client, DetachedLease, Guard, Holder, LeaseRef, Lock, LockMode, Preference, ReleaseAnswer,
+    Waiting,
 };
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
@@ -87,9 +90,15 @@ impl LockService for Locks {
         let caller = caller_of(&request)?.clone();
         let ask = request.into_inner();
         let lease = self.lease(&ask)?;
-        // If the call is dropped until here, the lock is released; from here on nothing is awaited.
-        let guard = grant(&self.client, &self.stop, &ask, 1, lease, deadline, None).await?;
-        let held = self.holds.add(guard.detach());
+        let asked = Asked {
+            caller: caller.name(),
+            ask: &ask,
+            tokens: 1,
+            lease,
+            deadline,
+            observe: None,
+        };
+        let held = acquire(&self.holds, &self.stop, asked).await?;
         Ok(Response::new(AcquireResponse {
             handle: self.handles.seal(&held.reference(), caller.name()),
             token: held.token().get(),
@@ -173,16 +182,74 @@ impl LockService for Locks {
     }
 }
 
-/// A place in the queue of waiters, and the grant. `observe` gets the reasons to wait.
-pub(crate) async fn grant(
+/// A request for a lock.
+pub(crate) struct Asked<'a> {
+    pub(crate) caller: Option<&'a str>,
+    pub(crate) ask: &'a AcquireRequest,
+    pub(crate) tokens: u32,
+    pub(crate) lease: Duration,
+    pub(crate) deadline: Deadline,
+    /// Gets the reasons to wait.
+    pub(crate) observe: Option<Observe>,
+}
+
+/// Acquires a lock, and keeps it. A repeat of a request gets the lock of the first one.
+pub(crate) async fn acquire(
+    holds: &Holds,
+    stop: &CancellationToken,
+    asked: Asked<'_>,
+) -> Result<Arc<DetachedLease>, Error> {
+    let (deadline, wait) = (asked.deadline, length("wait", asked.ask.wait)?);
+    let acquisition = holds.repeats.of(asked.caller, asked.ask)?;
+    let Some(acquisition) = acquisition else {
+        let guard = grant(&holds.client, stop, asked, deadline.limit(wait)).await?;
+        return Ok(holds.add(guard.detach(), None));
+    };
+    let began = holds.clock.now();
+    // A first request that asks once gets its answer soon.
+    let until = deadline.limit(wait.filter(|wait| !wait.is_zero()));
+    let first = acquisition.granted.lock();
+    let mut granted = match until {
+        Some(until) => timeout(until, first).await.map_err(|_| waits(until))?,
+        None => first.await,
+    };
+    if let Some(held) = &*granted
+        && deadline.run(held.renew()).await?.is_ok()
+    {
+        return Ok(held.clone());
+    }
+    let waited = holds.clock.now().since(began);
+    let left = deadline.limit(wait).map(|left| left.saturating_sub(waited));
+    // If the call is dropped until here, the lock is released; from here on nothing is awaited.
+    let guard = grant(&holds.client, stop, asked, left).await?;
+    let held = holds.add(guard.detach(), Some(acquisition.clone()));
+    *granted = Some(held.clone());
+    Ok(held)
+}
+
+fn waits(waited: Duration) -> Error {
+    let message = format!("after {waited:?}, the first request with this nonce still waits");
+    Error {
+        is_retryable: true,
+        effect: Effect::Unknown,
+        ..Error::new(Reason::TimedOut, message)
+    }
+}
+
+/// A place in the queue of waiters for at most `limit`, and the grant.
+async fn grant(
     client: &Client,
     stop: &CancellationToken,
-    ask: &AcquireRequest,
-    tokens: u32,
-    lease: Duration,
-    deadline: Deadline,
-    observe: Option<Observe>,
+    asked: Asked<'_>,
+    limit: Option<Duration>,
 ) -> Result<Guard, Error> {
+    let Asked {
+        ask,
+        tokens,
+        lease,
+        observe,
+        ..
+    } = asked;
     traces::shard(client, namespace(&ask.namespace), &ask.key);
     let mut lock = share(client, ask)?
         .namespace(namespace(&ask.namespace))
@@ -199,7 +266,7 @@ pub(crate) async fn grant(
     }
     let wait = length("wait", ask.wait)?;
     let granted = async {
-        match (wait, deadline.limit(wait)) {
+        match (wait, limit) {
             (Some(Duration::ZERO), _) => lock.try_acquire().await,
             (_, None) => lock.acquire().await,
             (_, Some(wait)) => lock.wait(wait).acquire().await,
@@ -251,7 +318,6 @@ pub(crate) fn holder(holder: &Holder) -> LockHolder {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_api::Reason;
     use ringfence_client::BootClock;
     use tonic::Code;
 

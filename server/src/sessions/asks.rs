@@ -103,6 +103,7 @@ impl Session {
             capacity,
             preferred,
             tokens,
+            nonce,
         } = ask;
         if tokens > SESSION_TOKENS_MAX {
             let limit = format!("at most {SESSION_TOKENS_MAX}");
@@ -119,9 +120,11 @@ impl Session {
             permits,
             capacity,
             preferred,
+            nonce,
         };
-        let (shared, reasons) = (self.shared.clone(), self.reasons.clone());
-        let (acquisition, abort) = work::acquire(shared, id, (ask, tokens.max(1)), ttl, reasons);
+        let (shared, caller) = (self.shared.clone(), self.caller.clone());
+        let (asked, reasons) = ((ask, tokens.max(1)), self.reasons.clone());
+        let (acquisition, abort) = work::acquire(shared, id, caller, asked, ttl, reasons);
         self.work.push(acquisition);
         self.waits += 1;
         self.entries.insert(id, Entry::Waits { abort, told: None });

@@ -10,7 +10,11 @@ use ringfence_client::{DetachedLease, LeaseRef, ReleaseAnswer, Waiting};
 use tokio::{sync::Notify, time::timeout};
 
 use super::Shared;
-use crate::{deadline::Deadline, locks::grant};
+use crate::{
+    access::Caller,
+    deadline::Deadline,
+    locks::{self, Asked},
+};
 
 /// Something that has happened.
 pub(super) enum Event {
@@ -49,8 +53,9 @@ impl Reasons {
 pub(super) fn acquire(
     shared: Arc<Shared>,
     id: u64,
+    caller: Arc<Caller>,
     (ask, tokens): (AcquireRequest, u32),
-    ttl: Duration,
+    lease: Duration,
     reasons: Arc<Reasons>,
 ) -> (Work, AbortHandle) {
     let observe = move |waiting| {
@@ -58,13 +63,15 @@ pub(super) fn acquire(
         reasons.some.notify_one();
     };
     let granted = async move {
-        let Shared {
-            client, stopping, ..
-        } = &*shared;
-        let observe = Some(Box::new(observe) as Box<_>);
-        let deadline = Deadline::default();
-        let guard = grant(client, stopping, &ask, tokens, ttl, deadline, observe).await?;
-        Ok(shared.holds.add(guard.detach()))
+        let asked = Asked {
+            caller: caller.name(),
+            ask: &ask,
+            tokens,
+            lease,
+            deadline: Deadline::default(),
+            observe: Some(Box::new(observe)),
+        };
+        locks::acquire(&shared.holds, &shared.stopping, asked).await
     };
     unless_taken_back(id, granted.boxed())
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::super::{AcquireError, Locks, ReleaseAnswer};
 use crate::{
-    ids::Token,
+    ids::{Nonce, Token},
     name::{Label, LockKey, Namespace},
     shard::{Effect, Holder, Inspection, LockMode},
 };
@@ -61,6 +61,8 @@ pub enum Ask {
     Acquire {
         /// Of the ask.
         id: u64,
+        /// The same in each ask for this acquisition.
+        nonce: Nonce,
         /// The key.
         key: LockKey,
         /// Which share of it.

@@ -199,6 +199,7 @@ impl Table {
         events::asking(state, now);
         asks.push(Ask::Acquire {
             id,
+            nonce: state.nonce,
             key: state.key.clone(),
             mode: state.terms.mode,
             tokens: state.tokens,

@@ -46,7 +46,7 @@ LOCK_KIND_SEMAPHORE: LockKind
 LOCK_KIND_READ_WRITE: LockKind
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("namespace", "key", "lease", "hold_for", "wait", "label", "mode", "permits", "capacity", "preferred")
+    __slots__ = ("namespace", "key", "lease", "hold_for", "wait", "label", "mode", "permits", "capacity", "preferred", "nonce")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,7 @@ class AcquireRequest(_message.Message):
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     PREFERRED_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: bytes
     lease: _duration_pb2.Duration
@@ -67,7 +68,8 @@ class AcquireRequest(_message.Message):
     permits: int
     capacity: int
     preferred: bool
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., hold_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., label: _Optional[str] = ..., mode: _Optional[_Union[LockMode, str]] = ..., permits: _Optional[int] = ..., capacity: _Optional[int] = ..., preferred: bool = ...) -> None: ...
+    nonce: bytes
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., hold_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., label: _Optional[str] = ..., mode: _Optional[_Union[LockMode, str]] = ..., permits: _Optional[int] = ..., capacity: _Optional[int] = ..., preferred: bool = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("handle", "token", "valid_for")
