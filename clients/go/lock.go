@@ -3,6 +3,7 @@ package ringfence
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -62,8 +63,11 @@ func (c *Client) TryLock(ctx context.Context, key string, lease time.Duration) (
 	return c.acquire(ctx, &pb.AcquireRequest{Key: []byte(key), Lease: durationpb.New(lease), Wait: durationpb.New(0)})
 }
 
+// acquire repeats a request without an answer, first at the same coordinator: that one has one lock for all with a nonce.
 func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock, error) {
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	request.Nonce = make([]byte, 16)
+	_, _ = rand.Read(request.Nonce) // does not fail
+	for pause, stay := 20*time.Millisecond, true; ; pause, stay = min(2*pause, time.Second), false {
 		index, sent := c.current.Load(), now()
 		answer, err := c.at(index).Acquire(ctx, request)
 		if err == nil {
@@ -79,7 +83,9 @@ func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock
 		} else if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 			return nil, err
 		}
-		c.current.CompareAndSwap(index, index+1)
+		if !stay {
+			c.current.CompareAndSwap(index, index+1)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

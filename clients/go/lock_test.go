@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -217,6 +218,64 @@ func TestTheContextEndsBeforeAnotherGetsTheLockOfAStoppedCoordinator(t *testing.
 	}
 	if next.Token <= lock.Token {
 		t.Errorf("token %d after %d", next.Token, lock.Token)
+	}
+}
+
+// losesAnAnswer starts a relay to the target of a connection, and returns a connection to it. While the value is true, the
+// next answer is lost with its connection.
+func losesAnAnswer(t *testing.T, to *grpc.ClientConn) (*grpc.ClientConn, *atomic.Bool) {
+	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	t.Cleanup(func() { listener.Close() })
+	var loses atomic.Bool
+	carry := func(from, to net.Conn, answers bool) {
+		defer from.Close()
+		defer to.Close()
+		for data := make([]byte, 1<<16); ; {
+			n, err := from.Read(data)
+			// Less only acknowledges.
+			if err != nil || answers && n > 60 && loses.CompareAndSwap(true, false) {
+				return
+			}
+			if _, err := to.Write(data[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			caller, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			coordinator, err := net.Dial("tcp", to.Target())
+			if err != nil {
+				return
+			}
+			go carry(caller, coordinator, false)
+			go carry(coordinator, caller, true)
+		}
+	}()
+	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+	connection := must[*grpc.ClientConn](t)(grpc.NewClient(listener.Addr().String(), plain, ringfence.Keepalive))
+	t.Cleanup(func() { connection.Close() })
+	return connection, &loses
+}
+
+func TestALockWhoseAnswerWasLostIsGrantedToTheRepeat(t *testing.T) {
+	t.Parallel()
+	ctx, url := within(t), redis(t)
+	_, connection := serve(t, url, "")
+	_, other := serve(t, url, "")
+	relayed, loses := losesAnAnswer(t, connection)
+	client := ringfence.New(relayed, other)
+	must[*ringfence.Lock](t)(client.TryLock(ctx, "connects", lease))
+	loses.Store(true)
+	lock := must[*ringfence.Lock](t)(client.TryLock(ctx, "key", 30*time.Second))
+	if loses.Load() {
+		t.Error("no answer was lost")
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
 	}
 }
 

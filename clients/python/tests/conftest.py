@@ -98,6 +98,35 @@ def slow_answers(address: str, delay: float) -> str:
     return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
+def loses_an_answer(address: str) -> tuple[str, threading.Event]:
+    """The address of a relay. While the event is set, the next answer is lost with its connection."""
+    host, port = address.split(":")
+    listener = socket.create_server(("127.0.0.1", 0))
+    loses = threading.Event()
+
+    def copy(source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                # Less only acknowledges.
+                if answers and len(data) > 60 and loses.is_set():
+                    loses.clear()
+                    break
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def serve() -> None:
+        while True:
+            caller, _ = listener.accept()
+            coordinator = socket.create_connection((host, int(port)))
+            for way in ((caller, coordinator, False), (coordinator, caller, True)):
+                threading.Thread(target=copy, args=way, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"127.0.0.1:{listener.getsockname()[1]}", loses
+
+
 @contextlib.contextmanager
 def founded(directory: pathlib.Path, *terms: str) -> Iterator[Redis]:
     """A server with a topology of these terms."""

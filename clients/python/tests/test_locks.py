@@ -18,7 +18,16 @@ import ringfence
 from ringfence import Client, LockLost, NotAcquired, Outcome, Reservation, _rules
 from ringfence._clock import now
 
-from conftest import LONG, SECRET, VIEW, Coordinator, Redis, eventually, slow_answers
+from conftest import (
+    LONG,
+    SECRET,
+    VIEW,
+    Coordinator,
+    Redis,
+    eventually,
+    loses_an_answer,
+    slow_answers,
+)
 
 LEASE = 1.2
 
@@ -85,6 +94,19 @@ def test_a_lease_counts_from_before_the_request(shared: Coordinator, key: str) -
             assert guard.remaining <= LEASE - delay
             time.sleep(LEASE / 20)
         assert guard.held
+
+
+def test_a_lock_whose_answer_was_lost_is_granted_to_the_repeat(
+    shared: Coordinator, serve: type[Coordinator], key: str
+) -> None:
+    address, loses = loses_an_answer(shared.address)
+    with Client([address, serve().address]) as client:
+        client.account(key).create()  # connects
+        for wait in (20.0, 0.0):  # the lease is 30 s
+            loses.set()
+            guard = client.lock(key, wait=wait).acquire()
+            assert not loses.is_set()
+            assert guard.release() is Outcome.HELD
 
 
 def test_a_lock_goes_on_at_another_coordinator(

@@ -10,6 +10,7 @@ import enum
 import math
 import os
 import threading
+import uuid
 from dataclasses import dataclass
 from typing import Any, Callable, Generator, Literal, Optional, Union
 
@@ -47,6 +48,8 @@ class Call:
     move_on: bool = False
     #: The rule to carry out if the caller gives up during this call. Gets the answer, if one came.
     undo: Optional[Callable[[Optional[Any]], Optional[Rule]]] = None
+    #: Whether the next call goes to the same coordinator if this one gets no answer.
+    stay: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,9 @@ class Terms:
     #: Of a read-write lock: goes before waiters that are not preferred.
     preferred: bool = False
 
-    def request(self, wait: Optional[float]) -> lock_pb2.AcquireRequest:
+    def request(self, nonce: bytes, wait: Optional[float]) -> lock_pb2.AcquireRequest:
         request = lock_pb2.AcquireRequest(
+            nonce=nonce,
             namespace=self.namespace,
             key=self.key,
             label=self.label,
@@ -185,8 +189,11 @@ class Hold:
 def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: int) -> Rule:
     """Asks until the lock is granted, or `wait` is over. Returns a `Hold`.
 
-    Without `wait`, it gives up once no coordinator has served for twice `timeout`.
+    An answer may get lost: the request is repeated for `timeout` more, first at the same coordinator,
+    which answers all requests with a nonce with one lock. Without `wait`, it gives up once no
+    coordinator has served for twice `timeout`.
     """
+    nonce = uuid.uuid4().bytes
     ends = None if wait is None else now() + wait
     failures, down_since = 0, 0.0
     while True:
@@ -197,8 +204,9 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
             return answer and _drop(Hold(terms, answer, now()), timeout, coordinators)
 
         try:
-            request, limit = terms.request(left), None if left is None else left + timeout
-            answer = yield Call("LockService", "Acquire", request, limit, undo=undo)
+            request, limit = terms.request(nonce, left), None if left is None else left + timeout
+            first = failures == 0
+            answer = yield Call("LockService", "Acquire", request, limit, undo=undo, stay=first)
             hold = Hold(terms, answer, sent)
             if now() > hold.renew_at:
                 # After a wait, `sent` was long ago: the time that is left counts from a renewal.
@@ -214,12 +222,13 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
             if failures == 0:
                 down_since = now()
             failures += 1
-            untried = error.elsewhere and failures < coordinators
+            untried = error.elsewhere and failures <= coordinators
             pause = 0.0 if untried else _pause(failures, error)
             if ends is None:
                 over = failures > 2 * coordinators and now() - down_since > 2 * timeout
             else:
-                over = not untried and now() + pause >= ends
+                more = timeout if error.may_have_taken_effect else 0.0
+                over = not untried and now() + pause >= ends + more
             if over:
                 raise
             yield Pause(pause)

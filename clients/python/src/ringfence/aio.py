@@ -150,7 +150,8 @@ class Client:
             return await asyncio.shield(reply)
         except grpc.RpcError as failure:
             error = from_rpc(failure)
-            if step.move_on or error.elsewhere:
+            stays = step.stay and error.may_have_taken_effect
+            if step.move_on or (error.elsewhere and not stays):
                 self._coordinators.move_on(index)
             raise error from None
         except BaseException:  # the task is cancelled
