@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("coordinators", nargs="+", help="HOST:PORT")
     parser.add_argument("--times", type=int, default=1)
     arguments = parser.parse_args()
+    ringfence.exit_on_signal()  # SIGTERM ends the `with` below: the next process has the lock at once
     # Each statement is a transaction of its own: the lock holds them together, not the database.
     database = sqlite3.connect(arguments.file, timeout=30, isolation_level=None)
     account, amount = arguments.account, arguments.amount

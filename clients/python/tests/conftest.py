@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from typing import Callable, Iterator
@@ -96,6 +97,14 @@ def slow_answers(address: str, delay: float) -> str:
 
     threading.Thread(target=serve, daemon=True).start()
     return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def holder(script: str, address: str, key: str) -> subprocess.Popen[str]:
+    """A process that runs a script, which prints a line when it holds the lock. Waits for that line."""
+    command = [sys.executable, "-c", script, address, key]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "held\n"
+    return process
 
 
 def loses_an_answer(address: str) -> tuple[str, threading.Event]:

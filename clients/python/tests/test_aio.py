@@ -14,7 +14,7 @@ from ringfence import LockLost, NotAcquired, Outcome, Reservation
 from ringfence._clock import now
 from ringfence.aio import Client
 
-from conftest import SECRET, Coordinator, Redis
+from conftest import SECRET, Coordinator, Redis, holder
 
 LEASE = 1.2
 
@@ -172,15 +172,39 @@ def test_waits_end_exceptions_release_and_so_does_garbage(shared: Coordinator, k
     asyncio.run(work())
 
 
-def test_a_closed_client_loses_its_locks(shared: Coordinator, key: str) -> None:
+def test_a_closed_client_hands_its_locks_over(shared: Coordinator, key: str) -> None:
     async def work() -> None:
         client = Client(shared.address)
-        guard = await client.lock(key, lease=LEASE).acquire()
+        guard = await client.lock(key).acquire()
         await client.close()
         await asyncio.wait_for(guard.lost(), 20)
         assert not guard.held
+        async with Client(shared.address) as other:
+            await other.lock(key, wait=20).acquire()  # the lease is 30 s
 
     asyncio.run(work())
+
+
+HOLDS = """
+import asyncio, sys, ringfence
+_, address, key = sys.argv
+async def main():
+    async with ringfence.aio.Client(address) as client, client.lock(key):
+        print("held", flush=True)
+        await asyncio.sleep(600)
+ringfence.aio.run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_hands_the_lock_over(
+    shared: Coordinator, key: str, number: signal.Signals
+) -> None:
+    process = holder(HOLDS, shared.address, key)
+    process.send_signal(number)
+    with ringfence.Client(shared.address) as client:
+        client.lock(key, wait=20).acquire().release()  # the lease is 30 s
+    assert process.wait(60) == 128 + number
 
 
 def test_closing_a_client_ends_its_waits(shared: Coordinator, key: str) -> None:

@@ -25,6 +25,7 @@ from conftest import (
     Coordinator,
     Redis,
     eventually,
+    holder,
     loses_an_answer,
     slow_answers,
 )
@@ -265,6 +266,48 @@ def test_after_a_long_wait_the_lease_is_a_whole_one(client: Client, key: str) ->
     threading.Timer(2 * LEASE, held.release).start()
     with client.lock(key, lease=LEASE) as guard:
         assert guard.remaining > LEASE / 2
+
+
+HOLDS = """
+import sys, threading, time, ringfence
+_, address, key = sys.argv
+client = ringfence.Client(address)
+def hold():
+    guard = client.lock(key).acquire()
+    print("held", flush=True)
+    return guard
+begun = threading.Event()
+def in_thread(guard):
+    begun.set()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "kept = hold()",
+        "with client: kept = hold()",
+        "kept = hold(); 1 / 0",
+        "threading.Thread(target=lambda: in_thread(hold()), daemon=True).start(); begun.wait()",
+    ],
+)
+def test_a_process_that_ends_hands_its_lock_over(
+    shared: Coordinator, client: Client, key: str, way: str
+) -> None:
+    process = holder(HOLDS + way, shared.address, key)
+    client.lock(key, wait=20).acquire().release()  # the lease is 30 s
+    process.wait(60)
+
+
+@pytest.mark.parametrize("way", ["with hold(): time.sleep(600)", "kept = hold(); time.sleep(600)"])
+def test_a_signal_hands_the_lock_over(
+    shared: Coordinator, client: Client, key: str, way: str
+) -> None:
+    process = holder(f"{HOLDS}ringfence.exit_on_signal()\n{way}", shared.address, key)
+    process.send_signal(signal.SIGTERM)
+    client.lock(key, wait=20).acquire().release()  # the lease is 30 s
+    assert process.wait(60) == 128 + signal.SIGTERM
 
 
 def test_a_guard_that_is_garbage_releases(client: Client, key: str) -> None:

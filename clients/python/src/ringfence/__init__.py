@@ -6,7 +6,7 @@
 """
 
 from . import aio
-from ._blocking import Account, Client, Guard, Latch, Lock, RwLock
+from ._blocking import Account, Client, Guard, Latch, Lock, RwLock, exit_on_signal
 from ._requests import Balance, RequestId, Reservation
 from ._rules import Danger, Outcome
 from .errors import Insufficient, LockLost, NotAcquired, RingfenceError, Unavailable
@@ -29,4 +29,5 @@ __all__ = [
     "RwLock",
     "Unavailable",
     "aio",
+    "exit_on_signal",
 ]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -19,6 +23,33 @@ from .errors import LockLost, NotAcquired, RingfenceError, from_rpc
 from .v1 import counter_pb2, lock_pb2
 
 
+#: They give their locks back when the process ends.
+_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+@atexit.register
+def _give_back() -> None:
+    for client in list(_clients):
+        if client._coordinators.process == os.getpid():
+            client._give_back()
+
+
+def exit_on_signal(*signals: signal.Signals) -> None:
+    """Lets a signal end the process in order: others get its locks at once, and not after their leases.
+
+    The signal, SIGTERM by default, raises ``SystemExit`` in the main thread, with the exit code of a shell:
+    128 + the signal. So ``with`` blocks end, and then the process, which gives back all locks. Call it in
+    the main thread. With asyncio, use :func:`ringfence.aio.run`.
+    """
+
+    def leave(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)  # once is enough
+        sys.exit(128 + number)
+
+    for number in signals or (signal.SIGTERM,):
+        signal.signal(number, leave)
+
+
 class Client:
     """A connection to the coordinators. Any number of threads may use it.
 
@@ -34,7 +65,8 @@ class Client:
     ``timeout``
         How long to wait for an answer, in seconds, in addition to a wait for a lock.
 
-    A fork does not inherit a client: create it afterwards, in each process.
+    A fork does not inherit a client: create it afterwards, in each process. When the process ends in
+    order, it gives held locks back.
     """
 
     def __init__(
@@ -56,6 +88,9 @@ class Client:
         self._coordinators = _channels.Coordinators(addresses, connect, token)
         self._label = _channels.default_label() if label is None else label
         self._timeout = timeout
+        #: The locks to give back at the end, and what wakes their threads.
+        self._holds: dict[Hold, threading.Event] = {}
+        _clients.add(self)
 
     def lock(
         self,
@@ -122,7 +157,8 @@ class Client:
         return Latch(self, name)
 
     def close(self) -> None:
-        """Closes the connections. Held locks are lost, and free when their leases end."""
+        """Gives held locks back, which are lost then, and closes the connections."""
+        self._give_back()
         for channel in self._coordinators.channels:
             channel.close()
 
@@ -192,7 +228,17 @@ class Client:
         outcome: Outcome = self._run(
             _rules.release(hold, self._timeout, len(self._coordinators))
         )
+        self._holds.pop(hold, None)
         return outcome
+
+    def _give_back(self) -> None:
+        """Releases what is held, and what an interrupted release has left, for about `timeout`."""
+        ends = now() + self._timeout
+        for hold, wake in list(self._holds.items()):
+            if (hold.lose() or hold.released) and now() < ends:
+                self._release(hold)
+            wake.set()
+        self._holds.clear()
 
     def _keep(self, hold: Hold, wake: threading.Event, lost: threading.Event) -> None:
         def tell(danger: Danger) -> None:
@@ -205,6 +251,8 @@ class Client:
             hold.lose()  # the client is closed
         if hold.lost:
             lost.set()
+        if hold.lost or hold.dropped:
+            self._holds.pop(hold, None)
 
 
 class Lock:
@@ -280,6 +328,7 @@ class Guard:
         self._hold = hold
         self._wake = wake = threading.Event()
         self._lost = threading.Event()
+        client._holds[hold] = wake
         threading.Thread(
             target=client._keep,
             args=(hold, wake, self._lost),

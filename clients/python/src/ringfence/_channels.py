@@ -69,16 +69,16 @@ class Coordinators:
             for channel in self.channels
         ]
         self._current = 0
-        self._process = os.getpid()
+        self.process = os.getpid()
 
     def __len__(self) -> int:
         return len(self.channels)
 
     def pick(self, service: str, method: str) -> tuple[int, Any]:
         """The coordinator in use, and its call. Raises an error in a fork, which has no connections."""
-        if os.getpid() != self._process:
+        if os.getpid() != self.process:
             raise RingfenceError(
-                f"the client is of process {self._process}, and this is a fork of it: "
+                f"the client is of process {self.process}, and this is a fork of it: "
                 "create a client in each process",
                 reason="INVALID_INPUT",
                 may_have_taken_effect=False,

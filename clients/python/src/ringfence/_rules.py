@@ -165,9 +165,12 @@ class Hold:
             self.released = self.released or ends
             return ends
 
-    def lose(self) -> None:
+    def lose(self) -> bool:
+        """Ends, not by a release. Returns whether the lock was held."""
         with self._mutex:
+            held = self.is_held()
             self.lost = not self.released
+            return held
 
     def renewed(self, sent: float, valid_for: float) -> None:
         self.deadline = max(self.deadline, sent + valid_for)

@@ -7,10 +7,12 @@ is on its way at that moment ends with its lease at the latest.
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 import weakref
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Awaitable, Callable, Optional, Sequence, TypeVar, Union
+from typing import Any, Awaitable, Callable, Coroutine, Optional, Sequence, TypeVar, Union
 
 import grpc
 import grpc.aio
@@ -23,6 +25,34 @@ from .errors import LockLost, NotAcquired, RingfenceError, from_rpc
 from .v1 import counter_pb2, lock_pb2
 
 T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """As ``asyncio.run``, but SIGINT and SIGTERM end the process in order: others get its locks at once.
+
+    The signal cancels ``main``, whose ``async with`` blocks release the locks. Then ``SystemExit`` is
+    raised, with the exit code of a shell: 128 + the signal.
+    """
+    came: list[int] = []
+
+    async def until_a_signal() -> T:
+        task = asyncio.current_task()
+
+        def stop(number: int) -> None:
+            if task and not came:  # once is enough
+                task.cancel()
+            came.append(number)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        return await main
+
+    try:
+        return asyncio.run(until_a_signal())
+    except asyncio.CancelledError:
+        if came:
+            sys.exit(128 + came[0])
+        raise
 
 
 class Client:
@@ -55,6 +85,8 @@ class Client:
         #: Calls whose callers wait for a lock.
         self._waits: set[asyncio.Task[Any]] = set()
         self._keepers: set[asyncio.Task[Any]] = set()
+        #: The locks to give back when it is closed.
+        self._holds: set[Hold] = set()
 
     def lock(
         self,
@@ -96,12 +128,13 @@ class Client:
         return Latch(self, name)
 
     async def close(self) -> None:
-        """Closes the connections. Waits for a lock end with an error. Held locks are lost, and free when their leases end."""
+        """Gives held locks back, which are lost then, and closes the connections. Waits for a lock end with an error."""
+        releases = [self._release(hold) for hold in self._holds if hold.lose()]
         ended = [*self._keepers, *self._waits]
         for task in ended:
             task.cancel()
-        # Releases under way. Each ends within a few `timeout`.
-        await asyncio.gather(*self._tasks, *ended, return_exceptions=True)
+        # Releases under way, too. Each ends within a few `timeout`.
+        await asyncio.gather(*self._tasks, *ended, *releases, return_exceptions=True)
         for channel in self._coordinators.channels:
             await channel.close()
 
@@ -273,7 +306,10 @@ class Guard:
         self._lost = lost = asyncio.Event()
         loop = asyncio.get_running_loop()
 
+        client._holds.add(hold)
+
         def ended(_: object) -> None:
+            client._holds.discard(hold)
             hold.lose()  # unless it is released: nothing renews it any more
             if hold.lost:
                 lost.set()
