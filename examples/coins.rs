@@ -29,11 +29,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let routes = Router::new()
         .route("/accounts/{id}/deduct/{amount}", post(deduct))
         .route("/accounts/{id}/race/{amount}", post(race))
-        .with_state(Arc::new((locks, database)));
+        .with_state(Arc::new((locks.clone(), database)));
     let address = env::var("LISTEN").unwrap_or_else(|_| "127.0.0.1:3000".into());
     let listener = TcpListener::bind(address).await?;
     println!("serves on {}", listener.local_addr()?);
-    Ok(axum::serve(listener, routes).await?)
+    let served = locks.until_signal(axum::serve(listener, routes)).await?;
+    Ok(served.unwrap_or(Ok(()))?)
 }
 
 /// Deducts under the lock of the account.

@@ -1,5 +1,4 @@
 //! An HTTP service that deducts coins from rows of MariaDB: a transaction locks the row, and one at a time comes to it.
-//!
 //! ```sh
 //! DATABASE=mysql://root@localhost/shop RINGFENCE_REDIS=redis://localhost cargo run --example coins_mariadb
 //! curl -X POST localhost:3000/accounts/42/deduct/30     # one transaction per account at a time
@@ -27,11 +26,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let routes = Router::new()
         .route("/accounts/{id}/deduct/{amount}", post(deduct))
         .route("/accounts/{id}/race/{amount}", post(race))
-        .with_state((locks, database));
+        .with_state((locks.clone(), database));
     let address = env::var("LISTEN").unwrap_or_else(|_| "127.0.0.1:3000".into());
     let listener = TcpListener::bind(address).await?;
     println!("serves on {}", listener.local_addr()?);
-    Ok(axum::serve(listener, routes).await?)
+    let served = locks.until_signal(axum::serve(listener, routes)).await?;
+    Ok(served.unwrap_or(Ok(()))?)
 }
 
 /// Deducts under the lock of the account.

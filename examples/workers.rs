@@ -26,15 +26,18 @@ async fn main() -> Result<(), Failure> {
     };
     let seeds = env::var("RINGFENCE_REDIS")?;
     let client = Client::builder().redis(seeds.split(',')).build().await?;
-    let mut workers = JoinSet::new();
-    for _ in 0..WORKERS {
-        workers.spawn(work(client.clone(), host.clone(), folder.clone()));
-    }
-    while let Some(worker) = workers.join_next().await {
-        println!("a worker of {host} did {} jobs", worker??);
-    }
-    client.close().await;
-    Ok(())
+    let all = async {
+        let mut workers = JoinSet::new();
+        for _ in 0..WORKERS {
+            workers.spawn(work(client.clone(), host.clone(), folder.clone()));
+        }
+        while let Some(worker) = workers.join_next().await {
+            println!("a worker of {host} did {} jobs", worker??);
+        }
+        Ok(())
+    };
+    // At Ctrl-C and SIGTERM, the workers end, and other hosts get their permits and jobs at once.
+    client.until_signal(all).await?.unwrap_or(Ok(()))
 }
 
 /// Does the jobs that no other worker has.

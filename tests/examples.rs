@@ -8,6 +8,10 @@ use std::{
 };
 
 use mysql_async::prelude::Queryable as _;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use ringfence_test_support::{
     Servers,
     database::{mariadb::MariaDb, postgresql::PostgreSql},
@@ -193,7 +197,7 @@ async fn a_sale_sells_each_piece_once() {
 }
 
 #[tokio::test]
-async fn a_standby_leads_when_the_leader_is_killed() {
+async fn a_standby_leads_when_the_leader_is_killed_and_when_it_gets_a_signal() {
     let servers = founded().await;
     let seeds = servers.urls().join(",");
     let start = |name| Example::start("leader", &[name], &[("RINGFENCE_REDIS", &seeds)]);
@@ -205,6 +209,13 @@ async fn a_standby_leads_when_the_leader_is_killed() {
     first.child.kill().await.unwrap();
     let next: u64 = second.says("leads with token ").await.parse().unwrap();
     assert!(next > token);
+    let mut third = start("node-3");
+    third.says("is a candidate").await;
+    let id = second.child.id().unwrap();
+    kill(Pid::from_raw(id.cast_signed()), Signal::SIGTERM).unwrap();
+    let last: u64 = third.says("leads with token ").await.parse().unwrap();
+    assert!(last > next);
+    assert!(second.child.wait().await.unwrap().success());
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ mod servers;
 #[cfg(feature = "service")]
 mod service;
 mod shares;
+mod stop;
 mod terms;
 
 pub use account::Counter;

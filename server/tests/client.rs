@@ -1,7 +1,8 @@
 //! The library over the service: the same tests as on the servers themselves, and those of coordinators that fail.
 
 use std::{
-    future::Future,
+    env,
+    future::{Future, pending},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::SeqCst},
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::{Signal, raise};
 use parking_lot::Mutex;
 use ringfence_client::{
     AcquireError, Builder, Client, Coordinators, Danger, Guard, MultiLockError, Preference,
@@ -18,6 +20,7 @@ use ringfence_server::{Config, Roles};
 use ringfence_test_support::eventually;
 use tokio::{
     net::TcpListener,
+    process::Command,
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
@@ -509,4 +512,36 @@ async fn a_client_is_built_only_if_a_coordinator_takes_it() {
         !malformed.is_retryable() && malformed.to_string().contains("http"),
         "{malformed}"
     );
+}
+
+/// Tells the process that gets a signal where its coordinator is.
+const COORDINATOR: &str = "RINGFENCE_TEST_COORDINATOR";
+
+#[tokio::test]
+#[ignore = "a process that the test below starts"]
+async fn a_process_that_gets_a_signal() {
+    let Ok(url) = env::var(COORDINATOR) else {
+        return;
+    };
+    let client = Client::builder().coordinators(Coordinators::new(&url));
+    let client = client.build().await.unwrap();
+    let work = async {
+        let _guard = client.lock("key").acquire().await.unwrap();
+        raise(Signal::SIGTERM).unwrap();
+        pending::<()>().await;
+    };
+    assert_eq!(client.until_signal(work).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_gets_a_signal_hands_its_lock_over() {
+    let scene = Scene::set().await;
+    let mut process = Command::new(env::current_exe().unwrap());
+    process
+        .args(["client::a_process_that_gets_a_signal", "--exact"])
+        .args(["--ignored", "--nocapture"])
+        .env(COORDINATOR, &scene.url);
+    let output = process.output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(scene.is_free("key").await);
 }
