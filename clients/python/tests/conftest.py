@@ -107,33 +107,53 @@ def holder(script: str, address: str, key: str) -> subprocess.Popen[str]:
     return process
 
 
-def loses_an_answer(address: str) -> tuple[str, threading.Event]:
-    """The address of a relay. While the event is set, the next answer is lost with its connection."""
-    host, port = address.split(":")
-    listener = socket.create_server(("127.0.0.1", 0))
-    loses = threading.Event()
+class Relay:
+    """Carries connections to a coordinator. While `loses` is set, the next answer is lost with its connection."""
 
-    def copy(source: socket.socket, sink: socket.socket, answers: bool) -> None:
+    def __init__(self, address: str) -> None:
+        host, port = address.split(":")
+        self._coordinator = (host, int(port))
+        self._port = 0
+        self.loses = threading.Event()
+        self.up()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def up(self) -> None:
+        listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = listener.getsockname()[1]
+        self._sockets = [listener]
+        threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
+
+    def down(self) -> None:
+        """Ends all connections, and refuses others."""
+        for end in self._sockets:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _serve(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                caller, _ = listener.accept()
+                coordinator = socket.create_connection(self._coordinator)
+                self._sockets += [caller, coordinator]
+                for way in ((caller, coordinator, False), (coordinator, caller, True)):
+                    threading.Thread(target=self._carry, args=way, daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 # Less only acknowledges.
-                if answers and len(data) > 60 and loses.is_set():
-                    loses.clear()
+                if answers and len(data) > 60 and self.loses.is_set():
+                    self.loses.clear()
                     break
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-
-    def serve() -> None:
-        while True:
-            caller, _ = listener.accept()
-            coordinator = socket.create_connection((host, int(port)))
-            for way in ((caller, coordinator, False), (coordinator, caller, True)):
-                threading.Thread(target=copy, args=way, daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    return f"127.0.0.1:{listener.getsockname()[1]}", loses
 
 
 @contextlib.contextmanager

@@ -24,9 +24,9 @@ from conftest import (
     VIEW,
     Coordinator,
     Redis,
+    Relay,
     eventually,
     holder,
-    loses_an_answer,
     slow_answers,
 )
 
@@ -100,14 +100,23 @@ def test_a_lease_counts_from_before_the_request(shared: Coordinator, key: str) -
 def test_a_lock_whose_answer_was_lost_is_granted_to_the_repeat(
     shared: Coordinator, serve: type[Coordinator], key: str
 ) -> None:
-    address, loses = loses_an_answer(shared.address)
-    with Client([address, serve().address]) as client:
+    relay = Relay(shared.address)
+    with Client([relay.address, serve().address]) as client:
         client.account(key).create()  # connects
         for wait in (20.0, 0.0):  # the lease is 30 s
-            loses.set()
+            relay.loses.set()
             guard = client.lock(key, wait=wait).acquire()
-            assert not loses.is_set()
+            assert not relay.loses.is_set()
             assert guard.release() is Outcome.HELD
+
+
+def test_a_release_waits_for_the_connection(shared: Coordinator, key: str) -> None:
+    relay = Relay(shared.address)
+    with Client(relay.address, timeout=20) as client:
+        guard = client.lock(key).acquire()
+        relay.down()
+        threading.Timer(0.5, relay.up).start()
+        assert guard.release() is Outcome.HELD
 
 
 def test_a_lock_goes_on_at_another_coordinator(

@@ -195,7 +195,8 @@ class Client:
 
     def _call(self, step: Call) -> Any:
         index, call = self._coordinators.pick(step.service, step.method)
-        sent = call.future(step.request, step.timeout, self._coordinators.metadata)
+        metadata = self._coordinators.metadata
+        sent = call.future(step.request, step.timeout, metadata, wait_for_ready=step.reconnects)
         try:
             return sent.result()
         except grpc.RpcError as failure:

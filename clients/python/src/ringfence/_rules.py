@@ -50,6 +50,8 @@ class Call:
     undo: Optional[Callable[[Optional[Any]], Optional[Rule]]] = None
     #: Whether the next call goes to the same coordinator if this one gets no answer.
     stay: bool = False
+    #: Whether it waits for a connection, and does not fail if there is none at the moment.
+    reconnects: bool = False
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,14 @@ def downgrade(hold: Hold, timeout: float, coordinators: int) -> Rule:
         request = lock_pb2.DowngradeRequest(handle=hold.handle)
         limit = min(timeout, hold.deadline - sent)
         try:
-            answer = yield Call("LockService", "Downgrade", request, limit, move_on=True)
+            answer = yield Call(
+                "LockService",
+                "Downgrade",
+                request,
+                limit,
+                move_on=True,
+                reconnects=failures >= coordinators,
+            )
         except LockLost:
             hold.lose()
         except RingfenceError as error:
@@ -307,7 +316,10 @@ def release(hold: Hold, timeout: float, coordinators: int) -> Rule:
         if limit <= 0:
             break
         try:
-            answer = yield Call("LockService", "Release", request, limit, move_on=True)
+            last = attempt == coordinators
+            answer = yield Call(
+                "LockService", "Release", request, limit, move_on=True, reconnects=last
+            )
         except RingfenceError:
             continue
         if answer.outcome == lock_pb2.RELEASE_OUTCOME_HELD:
@@ -334,7 +346,8 @@ def count(service: str, method: str, request: Any, timeout: float, coordinators:
     while True:
         try:
             limit = min(ends - now(), timeout / coordinators)
-            return (yield Call(service, method, request, limit, move_on=True))
+            again = failures >= coordinators
+            return (yield Call(service, method, request, limit, move_on=True, reconnects=again))
         except RingfenceError as error:
             failures += 1
             pause = _pause(failures, error)

@@ -177,7 +177,10 @@ class Client:
 
     async def _call(self, step: Call) -> Any:
         index, call = self._coordinators.pick(step.service, step.method)
-        sent = call(step.request, timeout=step.timeout, metadata=self._coordinators.metadata)
+        metadata = self._coordinators.metadata
+        sent = call(
+            step.request, timeout=step.timeout, metadata=metadata, wait_for_ready=step.reconnects
+        )
         reply = self._spawn(_reply(sent), self._waits if step.undo else self._tasks)
         try:
             return await asyncio.shield(reply)
