@@ -20,8 +20,12 @@ import (
 // ErrLost is the cause of the end of a Lock's context.
 var ErrLost = errors.New("the lock is lost")
 
-// Keepalive is an option of the connections: a wait for a lock at a coordinator that gives no answers ends with it.
-var Keepalive = grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second})
+// Keepalive is an option of the connections: one that went silent is replaced, and a wait for a lock on it ends.
+var Keepalive = grpc.WithKeepaliveParams(keepalive.ClientParameters{
+	Time:                10 * time.Second, // gRPC for Go asks no more often
+	Timeout:             5 * time.Second,
+	PermitWithoutStream: true,
+})
 
 // Client acquires locks through one of several coordinators, and moves on to the next if that one fails. With the
 // same handle_secret at each of them, held locks go on at the next.

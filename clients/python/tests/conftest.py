@@ -108,13 +108,16 @@ def holder(script: str, address: str, key: str) -> subprocess.Popen[str]:
 
 
 class Relay:
-    """Carries connections to a coordinator. While `loses` is set, the next answer is lost with its connection."""
+    """Carries connections to a coordinator. While `loses` is set, the next answer is lost with its connection. Once `forgets`
+    is set, present connections stay open and carry nothing."""
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
         self._coordinator = (host, int(port))
         self._port = 0
-        self.loses = threading.Event()
+        self.loses, self.forgets = threading.Event(), threading.Event()
+        #: A caller has ended a connection that was forgotten.
+        self.left = threading.Event()
         self.up()
 
     @property
@@ -146,11 +149,16 @@ class Relay:
     def _carry(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                if self.forgets.is_set():
+                    continue
                 # Less only acknowledges.
                 if answers and len(data) > 60 and self.loses.is_set():
                     self.loses.clear()
                     break
                 sink.sendall(data)
+        if self.forgets.is_set():
+            self.left.set()
+            return
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

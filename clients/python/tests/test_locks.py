@@ -110,6 +110,14 @@ def test_a_lock_whose_answer_was_lost_is_granted_to_the_repeat(
             assert guard.release() is Outcome.HELD
 
 
+def test_an_idle_connection_that_went_silent_is_noticed(shared: Coordinator, key: str) -> None:
+    relay = Relay(shared.address)
+    with Client(relay.address, timeout=0.5) as client:
+        client.account(key).create()
+        relay.forgets.set()
+        assert relay.left.wait(60)
+
+
 def test_a_release_waits_for_the_connection(shared: Coordinator, key: str) -> None:
     relay = Relay(shared.address)
     with Client(relay.address, timeout=20) as client:

@@ -35,6 +35,7 @@ def options(timeout: float) -> Sequence[tuple[str, int]]:
     return [
         ("grpc.keepalive_time_ms", ms),
         ("grpc.keepalive_timeout_ms", ms),
+        ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.ping_timeout_ms", ms),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.initial_reconnect_backoff_ms", 100),
