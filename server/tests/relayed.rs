@@ -22,9 +22,7 @@ use ringfence_api::v1::{
 use ringfence_client::{BootClock, Client, Clock, Coordinators, Guard, Instant, ReleaseAnswer};
 use ringfence_test_support::eventually;
 use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    sync::watch,
+    net::TcpListener,
     task::JoinSet,
     time::{sleep_until, timeout},
 };
@@ -333,51 +331,16 @@ async fn a_session_without_answers_is_left_before_its_locks_end() {
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
-/// A way to a coordinator that can forget its connections without a word, as a firewall does: new ones are carried.
-struct Forgetful {
-    url: String,
-    forgets: watch::Sender<()>,
-    _carriers: JoinSet<()>,
-}
-
-impl Forgetful {
-    async fn to(scene: &Scene) -> Self {
-        let coordinator = scene.url.trim_start_matches("http://").to_owned();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (forgets, forgotten) = watch::channel(());
-        let mut carriers = JoinSet::new();
-        carriers.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((mut caller, _)) = listener.accept().await {
-                let (mut forgotten, coordinator) = (forgotten.clone(), coordinator.clone());
-                forgotten.mark_unchanged();
-                connections.spawn(async move {
-                    let mut callee = TcpStream::connect(&coordinator).await.unwrap();
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut caller, &mut callee) => {}
-                        // Both ends stay open.
-                        _ = forgotten.changed() => std::future::pending().await,
-                    }
-                });
-            }
-        });
-        Self {
-            url,
-            forgets,
-            _carriers: carriers,
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_went_silent_is_replaced_and_its_lock_is_kept() {
     let scene = Scene::set().await;
-    let way = Forgetful::to(&scene).await;
-    let client = Client::builder().coordinators(Coordinators::new(&way.url));
+    let (_, port) = scene.url.rsplit_once(':').unwrap();
+    let way = ringfence_test_support::Relay::in_pieces(port.parse().unwrap(), 1 << 16).await;
+    let url = format!("http://127.0.0.1:{}", way.port());
+    let client = Client::builder().coordinators(Coordinators::new(&url));
     let client = client.build().await.unwrap();
     let guard = client.lock("key").acquire().await.unwrap();
-    way.forgets.send(()).unwrap();
+    way.forget();
     // Until the silence is noticed, calls and waits end without an answer.
     eventually("served over another connection", async || {
         let other = client.lock("other").wait(LEASE).acquire().await;

@@ -152,6 +152,11 @@ impl Postgres {
         self.shard.join(TOPOLOGY, "home").await.unwrap();
     }
 
+    /// The shard, as the options say by now.
+    pub(crate) fn another(&self) -> Arc<dyn Shard> {
+        shard_at(&self.options)
+    }
+
     /// A connection that asks nothing of anybody.
     pub(crate) async fn raw(&self) -> Connection {
         self.server.connect().await

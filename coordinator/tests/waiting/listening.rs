@@ -12,10 +12,11 @@ use ringfence_coordinator::{
     ids::ClientId,
     shard::{Shard as _, ShardError, Subscription},
 };
-use ringfence_test_support::eventually;
+use ringfence_test_support::{Relay, eventually};
 use tokio::time::timeout;
 
 use super::{Desk, acquire, key, nonce, release};
+use crate::postgres_fixture::{Postgres, address};
 
 /// Longer than it takes to notice that a server is silent, on a busy machine too.
 const NOTICED: Duration = Duration::from_secs(120);
@@ -57,6 +58,19 @@ async fn a_silent_server_is_noticed() {
     let server: InfoDict = desk.ask(&["INFO", "server"]).await;
     let pid = Pid::from_raw(server.get("process_id").unwrap());
     kill(pid, Signal::SIGSTOP).unwrap();
+    let error = end(&mut *subscription).await;
+    assert!(error.ends_link() && error.is_retryable(), "{error}");
+}
+
+/// As if a firewall had forgotten the connection.
+#[tokio::test]
+async fn a_silent_way_to_postgresql_is_noticed() {
+    let mut fixture = Postgres::new().await;
+    let way = Relay::to(fixture.server.port()).await;
+    fixture.options.address = address("postgres", way.port(), None);
+    fixture.options.response_timeout = Duration::from_secs(2);
+    let mut subscription = fixture.another().listen(ClientId(7)).await.unwrap();
+    way.forget();
     let error = end(&mut *subscription).await;
     assert!(error.ends_link() && error.is_retryable(), "{error}");
 }

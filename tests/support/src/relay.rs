@@ -1,6 +1,6 @@
 //! A slow relay to a server.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -8,6 +8,7 @@ use tokio::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
+    sync::watch,
     task::{JoinSet, yield_now},
     time::sleep,
 };
@@ -20,6 +21,7 @@ const BYTES_A_TURN: usize = 48;
 #[derive(Debug)]
 pub struct Relay {
     port: u16,
+    forgets: watch::Sender<()>,
     /// Its tasks end with this value.
     _carriers: JoinSet<()>,
 }
@@ -53,10 +55,12 @@ impl Relay {
     async fn at(server: u16, pace: Pace) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let (forgets, forgotten) = watch::channel(());
         let mut carriers = JoinSet::new();
-        carriers.spawn(accept(listener, server, pace));
+        carriers.spawn(accept(listener, server, pace, forgotten));
         Self {
             port,
+            forgets,
             _carriers: carriers,
         }
     }
@@ -65,11 +69,19 @@ impl Relay {
     pub fn port(&self) -> u16 {
         self.port
     }
+
+    /// Forgets its connections without a word, as a firewall does: they stay open, and carry nothing more. New ones are
+    /// carried.
+    pub fn forget(&self) {
+        self.forgets.send_replace(());
+    }
 }
 
-async fn accept(listener: TcpListener, server: u16, pace: Pace) {
+async fn accept(listener: TcpListener, server: u16, pace: Pace, forgotten: watch::Receiver<()>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
+        let mut forgotten = forgotten.clone();
+        forgotten.mark_unchanged();
         connections.spawn(async move {
             if let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await {
                 // A request that waits for an acknowledgement waits for long.
@@ -77,10 +89,18 @@ async fn accept(listener: TcpListener, server: u16, pace: Pace) {
                 server.set_nodelay(true).unwrap();
                 let ((from_client, to_client), (from_server, to_server)) =
                     (client.into_split(), server.into_split());
-                tokio::join!(
-                    carry(from_client, to_server, pace),
-                    carry(from_server, to_client, pace)
-                );
+                let carried = async {
+                    tokio::join!(
+                        carry(from_client, to_server, pace),
+                        carry(from_server, to_client, pace)
+                    );
+                };
+                tokio::pin!(carried);
+                tokio::select! {
+                    () = &mut carried => {}
+                    // It keeps both ends.
+                    _ = forgotten.changed() => pending().await,
+                }
             }
         });
     }

@@ -1,8 +1,10 @@
 //! Messages to one client: `LISTEN`.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use tokio::time::timeout;
 
 use super::{PostgresOptions, calls::BEGIN_LIFE, error::classify, quoted, wire::Wire};
 use crate::{
@@ -10,10 +12,16 @@ use crate::{
     shard::{ShardError, docs::Inbox},
 };
 
+/// Without a message for so long, the server is asked whether it is there: a vanished one sends nothing either.
+const PING_EVERY: Duration = Duration::from_secs(3);
+
 /// A connection that listens to the channel of one client.
 pub(super) struct PostgresInbox {
-    wire: Wire,
     life: Life,
+    address: String,
+    /// The next message. It goes on if a caller that waits for it is dropped: otherwise one with a short wait would never see
+    /// that an answer is late.
+    next: BoxFuture<'static, (Wire, Result<String, ShardError>)>,
 }
 
 impl PostgresInbox {
@@ -33,8 +41,21 @@ impl PostgresInbox {
             .map_err(|error| classify("a subscription", &address, &error))?;
         Ok(Self {
             life: Life::new(row.get::<_, String>(0)),
-            wire,
+            address,
+            next: message(wire).boxed(),
         })
+    }
+}
+
+/// Waits for a message.
+async fn message(mut wire: Wire) -> (Wire, Result<String, ShardError>) {
+    loop {
+        if let Ok(message) = timeout(PING_EVERY, wire.message()).await {
+            return (wire, message);
+        }
+        if let Err(error) = wire.execute("").await {
+            return (wire, Err(error));
+        }
     }
 }
 
@@ -45,15 +66,17 @@ impl Inbox for PostgresInbox {
     }
 
     async fn next(&mut self) -> Result<String, ShardError> {
-        let message = self.wire.message().await?;
+        let (wire, next) = (&mut self.next).await;
+        self.next = message(wire).boxed();
         // Its place in its commit is in front.
-        let parts = message.split_once(' ');
+        let next = next?;
+        let parts = next.split_once(' ');
         Ok(parts.map_or_else(String::new, |(_, message)| message.to_owned()))
     }
 }
 
 impl fmt::Debug for PostgresInbox {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "messages from {}", self.wire.address)
+        write!(formatter, "messages from {}", self.address)
     }
 }
