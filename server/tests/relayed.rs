@@ -331,12 +331,41 @@ async fn a_session_without_answers_is_left_before_its_locks_end() {
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_went_silent_is_replaced_and_its_lock_is_kept() {
-    let scene = Scene::set().await;
+/// A way to a coordinator that can forget its connections, and its URL.
+async fn forgetful_way(scene: &Scene) -> (ringfence_test_support::Relay, String) {
     let (_, port) = scene.url.rsplit_once(':').unwrap();
     let way = ringfence_test_support::Relay::in_pieces(port.parse().unwrap(), 1 << 16).await;
     let url = format!("http://127.0.0.1:{}", way.port());
+    (way, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: until a connection that is silent is given up"]
+async fn a_grant_that_is_lost_with_its_connection_is_asked_for_at_the_same_coordinator() {
+    let scene = Scene::set().await;
+    let other = scene.another(|_| {}).await;
+    let (way, url) = forgetful_way(&scene).await;
+    // The first session only learns the longest lease; the next one begins at the second coordinator.
+    let client = Client::builder().coordinators(Coordinators::new([&other.url, &url]));
+    let client = client.build().await.unwrap();
+    let held = scene.other.lock("key").acquire().await.unwrap();
+    let lock = client.lock("key");
+    let lost = async {
+        eventually("it waits", async || scene.waiters("key").await == 1).await;
+        way.forget();
+        held.release().await;
+        let holder = async || scene.other.lock("key").inspect().await.unwrap().holder;
+        eventually("it is granted", async || holder().await.is_some()).await;
+        holder().await.unwrap().token
+    };
+    let (guard, token) = tokio::join!(lock.acquire(), lost);
+    assert_eq!(guard.unwrap().token(), token);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_went_silent_is_replaced_and_its_lock_is_kept() {
+    let scene = Scene::set().await;
+    let (way, url) = forgetful_way(&scene).await;
     let client = Client::builder().coordinators(Coordinators::new(&url));
     let client = client.build().await.unwrap();
     let guard = client.lock("key").acquire().await.unwrap();

@@ -202,10 +202,11 @@ impl Reach {
     /// Opens a session at the first coordinator that takes it.
     async fn open_session(&self, terms: SessionTerms) -> Result<Opened, CoordinatorError> {
         let mut last = None;
-        for (next, (url, channel)) in self.in_turn(&self.sessions_at) {
+        for (next, (url, _)) in self.in_turn(&self.sessions_at) {
             // The next session begins at another one, in case that this one is of no use. It may never answer.
             self.sessions_at.store(next, Relaxed);
-            match self.open_at(channel.clone(), terms.clone()).await {
+            let at = (next + self.channels.len() - 1) % self.channels.len();
+            match self.open_at(at, terms.clone()).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) if !is_of_another(&error) => return Err(told::refusal(&error)),
                 Err(error) => last = Some((url, error)),
@@ -215,7 +216,7 @@ impl Reach {
         Err(unreachable(url, &error))
     }
 
-    async fn open_at(&self, channel: Channel, terms: SessionTerms) -> Result<Opened, Error> {
+    async fn open_at(&self, at: usize, terms: SessionTerms) -> Result<Opened, Error> {
         let (asks, messages) = mpsc::channel::<Vec<Ask>>(MESSAGES_MAX);
         let first = SessionRequest {
             terms: Some(terms),
@@ -226,7 +227,8 @@ impl Reach {
         });
         let messages = messages.flat_map(|asks| stream::iter(requests(&asks)));
         let messages = stream::once(async { first }).chain(messages);
-        let mut client = SessionServiceClient::new(channel);
+        let (_, channel) = &self.channels[at];
+        let mut client = SessionServiceClient::new(channel.clone());
         let opened = client.session(self.request(messages)).await;
         let opened = opened.map_err(|status| Error::from_status(&status))?;
         let mut answers = opened.into_inner();
@@ -235,6 +237,7 @@ impl Reach {
         let first = first.and_then(|first| first.answers.into_iter().next()?.kind);
         match first {
             Some(Kind::Opened(terms)) => Ok(Opened {
+                at,
                 terms,
                 asks,
                 answers,
@@ -273,6 +276,8 @@ pub(super) struct Failed {
 
 /// A session that a coordinator has taken.
 struct Opened {
+    /// The index of the coordinator.
+    at: usize,
     terms: SessionOpened,
     asks: mpsc::Sender<Vec<Ask>>,
     answers: Streaming<SessionResponse>,
@@ -294,7 +299,17 @@ impl Coordinators for Reach {
             ttl: lease.try_into().ok(),
             label: label.to_string(),
         };
-        let Opened { asks, answers, .. } = self.open_session(terms).await?;
+        let opened = self.open_session(terms).await?;
+        let Opened {
+            at, asks, answers, ..
+        } = opened;
+        let (sessions_at, mut has_served) = (self.sessions_at.clone(), false);
+        let answers = answers.inspect(move |told| match told {
+            Ok(_) => has_served = true,
+            // The connection broke. A grant may be lost with it, which a repeat of its ask gets there.
+            Err(_) if has_served => sessions_at.store(at, Relaxed),
+            Err(_) => {}
+        });
         let answers = answers.map_ok(told::told);
         let answers = answers.map_err(|status| told::refusal(&Error::from_status(&status)));
         Ok(Connection {
