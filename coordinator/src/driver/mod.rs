@@ -40,7 +40,6 @@ use lane::Lanes;
 pub use lane::Needs;
 use membership::Membership;
 use queue::Queue;
-use server_clock::ClockStep;
 
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -194,15 +193,6 @@ impl Driver {
     /// go on.
     pub fn refuse_new_locks(&self, error: Option<&ShardError>) {
         self.work.iter().for_each(|queue| queue.refuse_new(error));
-    }
-
-    /// A record was found that outlasts the longest lease by `beyond`: the shard's wall clock was
-    /// set back after the record was written.
-    pub fn clock_went_back(&self, beyond: Duration) {
-        self.needs.clock_stepped(ClockStep {
-            by_ms: -i64::try_from(beyond.as_millis()).unwrap_or(i64::MAX),
-            epoch: self.membership.epoch(),
-        });
     }
 
     /// Whether answers from `life` of the shard count.

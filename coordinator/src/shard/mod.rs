@@ -51,10 +51,10 @@ pub use slots::{Mode, SlotState, SlotStates};
 
 use crate::ids::{Epoch, Token};
 
-/// The parts of a record, as written by a grant: `nonce|label|offset|tokens|te|base|arm|flags`.
+/// The parts of a record, as written by a grant: `nonce|label|offset|tokens|te|base|arm|flags|lease_ms`.
 ///
-/// The caller sends the first four parts. The shard appends the rest, which is the same for a whole batch. The
-/// first token has the epoch `te` and the counter `base + offset`. `flags` is `1` if the grant told its holder that
+/// The caller sends the first four parts, and the lease. The shard puts the rest between them, which is the same for a
+/// whole batch. The first token has the epoch `te` and the counter `base + offset`. `flags` is `1` if the grant told its holder that
 /// another client waits, else `0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {

@@ -75,7 +75,7 @@ impl Fixture for Docs {
         self.server.set_counter(counter);
     }
 
-    async fn set_timers_back(&self, length: Duration) {
+    async fn set_clock_back(&self, length: Duration) {
         self.server.set_clock_back(length);
     }
 

@@ -196,7 +196,7 @@ impl Fixture for OnEtcd {
         self.put("tokens", epoch << 35 | counter);
     }
 
-    async fn set_timers_back(&self, length: Duration) {
+    async fn set_clock_back(&self, length: Duration) {
         self.put("clock", self.number("clock") - length.as_millis() as u64);
     }
 

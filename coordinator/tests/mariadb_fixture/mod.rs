@@ -175,7 +175,7 @@ impl Fixture for Maria {
         .await;
     }
 
-    async fn set_timers_back(&self, length: Duration) {
+    async fn set_clock_back(&self, length: Duration) {
         self.move_clock(-(length.as_millis() as i64)).await;
     }
 

@@ -58,8 +58,8 @@ impl Fixture for Memory {
         self.0.faults().set_counter(counter);
     }
 
-    async fn set_timers_back(&self, length: Duration) {
-        self.0.faults().set_timers_back(length);
+    async fn set_clock_back(&self, length: Duration) {
+        self.0.faults().set_clock_back(length);
     }
 
     async fn copy(&self) -> Option<String> {

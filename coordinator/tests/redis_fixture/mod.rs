@@ -163,7 +163,7 @@ impl Fixture for Redis {
         set.exec_async(&mut self.raw().await).await.unwrap();
     }
 
-    async fn set_timers_back(&self, length: Duration) {
+    async fn set_clock_back(&self, length: Duration) {
         self.move_clock(-(length.as_millis() as i64));
     }
 

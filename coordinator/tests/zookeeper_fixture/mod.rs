@@ -208,7 +208,7 @@ impl Fixture for OnZookeeper {
         self.put("tokens", epoch << 35 | counter).await;
     }
 
-    async fn set_timers_back(&self, length: Duration) {
+    async fn set_clock_back(&self, length: Duration) {
         let now = self.number("clock").await;
         self.put("clock", now - length.as_millis() as u64).await;
     }

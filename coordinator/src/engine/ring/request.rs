@@ -203,9 +203,6 @@ impl Requests {
                 label,
                 position,
             } => {
-                if let Some(beyond) = self.beyond_any_lease(remaining) {
-                    at.driver.clock_went_back(beyond);
-                }
                 if let Some(position) = position {
                     self.queued(lease, position, sent);
                 }
@@ -282,12 +279,6 @@ impl Requests {
     fn queued(&self, lease: &ShardLease, position: u32, sent: Instant) {
         events::queued(lease, position, sent, self.around.clock.now());
         lease.in_flight.lock().is_first = position == 0;
-    }
-
-    /// By how much a record with `remaining` left outlasts the longest lease that may be requested.
-    fn beyond_any_lease(&self, remaining: Duration) -> Option<Duration> {
-        let beyond = remaining.checked_sub(self.routing()?.max_lease())?;
-        (!beyond.is_zero()).then_some(beyond)
     }
 
     /// The step after `error`: wait it out, if it may pass.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     attempt::{ATTEMPTS, Changes, Desk, Read, imports_in, overtaken},
-    store::{Draw, Name, SLACK_MAX, TokenChange},
+    store::{Draw, Name, TokenChange},
     view::View,
 };
 use crate::{
@@ -144,6 +144,9 @@ impl Desk {
         if read.head_is_stale {
             return Ok(Attempted::Overtaken);
         }
+        if self.limits_grace(read.now_ms).await? {
+            return Ok(Attempted::Overtaken);
+        }
         // The shard was quiet when the batch was made.
         let imports = imports_in(&read.names).count();
         if 1 + imports + batch.len() > self.session.commit_max() {
@@ -174,9 +177,8 @@ impl Desk {
             slack_ms,
         }
         .apply(batch);
-        if slack_ms > 0 {
-            without_clock(&mut answers);
-        }
+        // A clock that may be late says nothing about its steps.
+        answers.now = answers.now.filter(|_| slack_ms == 0);
         let last = armed.tokens.last();
         if !read.is_recalled && last_granted(&answers.replies, &notifications) > drawn.end() {
             // Nothing is committed: what the rules proved is not known.
@@ -273,16 +275,6 @@ fn last_granted(replies: &[Reply], notifications: &[Notification]) -> Token {
     let last = |(token, tokens): (Token, u32)| token.get() + u64::from(tokens) - 1;
     let last = replied.chain(notified).map(last).max();
     last.map_or(Token::default(), Token::from_number)
-}
-
-/// A clock that may be late says nothing about its steps; nor does a record that ends later than its lease by a slack.
-fn without_clock(answers: &mut Answers) {
-    answers.now = None;
-    for reply in &mut answers.replies {
-        if let Reply::Held { remaining, .. } = reply {
-            *remaining = remaining.saturating_sub(SLACK_MAX);
-        }
-    }
 }
 
 /// Adds the answers to the next requests of a batch. The shard answers all of a batch, or nothing of it.

@@ -139,6 +139,8 @@ impl Desk {
             let read = self.read(&names, &BTreeSet::new(), |_| None).await?;
             self.view.put_token(read.last);
             let (before, imports) = (self.view.clone(), self.view.imports(&read.names));
+            let slack_ms = self.view.slack_ms;
+            self.view.head.limit_grace(read.now_ms, slack_ms);
             // A rule that refuses may have raised the fence, and kept the copy.
             let result = rule(&mut self.view, read.now_ms);
             let life = self.session.life();
@@ -158,6 +160,16 @@ impl Desk {
             }
         }
         Err(overtaken())
+    }
+
+    /// Stores a nearer end of grace, if it is farther away than its length at `now_ms`. Returns whether it was.
+    pub(super) async fn limits_grace(&mut self, now_ms: u64) -> Result<bool, ShardError> {
+        let slack_ms = self.view.slack_ms;
+        let is_beyond = self.view.head.limit_grace(now_ms, slack_ms);
+        if is_beyond {
+            self.change_view(|_| BTreeSet::new(), |_, _| Ok(())).await?;
+        }
+        Ok(is_beyond)
     }
 
     /// Reads the head, and `keys`, anew. Returns them with the time.

@@ -56,6 +56,12 @@ impl Locks {
         self.0.get(key).map(|lock| &lock.now)
     }
 
+    /// Limits every end, as [`LockState::limit_ends`] does.
+    pub(super) fn limit_ends(&mut self, now_ms: u64, slack_ms: u64) {
+        let locks = self.0.values_mut();
+        locks.for_each(|lock| lock.now.limit_ends(now_ms, slack_ms));
+    }
+
     /// The last millisecond at which the same records count as at `now_ms`.
     pub(super) fn unchanged_until(&self, now_ms: u64) -> u64 {
         let locks = self.0.values();

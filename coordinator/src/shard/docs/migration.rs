@@ -42,6 +42,9 @@ impl Desk {
             let read = self
                 .read(|view| states(view, &slots), &leaving, |_| None)
                 .await?;
+            if self.limits_grace(read.now_ms).await? {
+                continue;
+            }
             let armed = self.view.head.armed()?;
             let grace_left = armed.grace.left(read.now_ms);
             if !grace_left.is_zero() {
@@ -74,9 +77,13 @@ impl Desk {
         for attempt in 0..ATTEMPTS {
             self.pause(attempt).await;
             self.view = View::default();
-            let read = self
+            let mut read = self
                 .read(|view| states(view, &still.slots), &keys, |_| None)
                 .await?;
+            if self.limits_grace(read.now_ms).await? {
+                continue;
+            }
+            read.locks.limit_ends(read.now_ms, self.view.slack_ms);
             let (armed, now_ms) = (self.view.head.armed()?, read.now_ms);
             let is_held = |key: &LockKey| {
                 let lock = read.locks.get(key);

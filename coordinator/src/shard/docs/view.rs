@@ -249,7 +249,7 @@ impl View {
     pub(super) fn unchanged_until(&self, now_ms: u64) -> u64 {
         let grace = self.head.armed.as_ref().map(|armed| &armed.grace);
         let running = grace.filter(|grace| grace.runs(now_ms));
-        running.map_or(u64::MAX, |grace| grace.until_ms - 1)
+        running.map_or(u64::MAX, |grace| grace.at_ms - 1)
     }
 }
 

@@ -1,6 +1,11 @@
 //! Injects faults into a shard, repeatably.
 
-use std::{fmt, ops::Range, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::Range,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use super::{losses::Loss, shared::Shared};
 use crate::shard::{Lane, rules::millis};
@@ -88,12 +93,9 @@ impl Faults {
         }
     }
 
-    /// Sets the shard's clock back by `length`, as far as its grace shows, if it is armed.
-    pub fn set_timers_back(&self, length: Duration) {
-        if let Ok(armed) = self.0.state().memory.head.armed_mut() {
-            let length_ms = millis(length);
-            armed.grace.until_ms += length_ms;
-        }
+    /// Sets the shard's clock back by `length`.
+    pub fn set_clock_back(&self, length: Duration) {
+        self.0.set_back_ms.fetch_add(millis(length), Relaxed);
     }
 }
 

@@ -4,7 +4,10 @@ use super::{inspect::Page, state::Memory};
 use crate::{
     limits::SCAN_PAGE,
     name::LockKey,
-    shard::{HeldStill, Mode, Scan, ScanPage, ShardError, Step, Stepped, StillHeld, rules},
+    shard::{
+        HeldStill, Mode, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
+        rules::{self, Locks as _},
+    },
 };
 
 impl Memory {
@@ -38,11 +41,15 @@ impl Memory {
 
     /// As [`rules::still_held`].
     pub(super) fn still_held(
-        &self,
+        &mut self,
         still: &StillHeld,
         now_ms: u64,
     ) -> Result<HeldStill, ShardError> {
         let armed = self.head.armed()?;
+        for key in &still.keys {
+            self.locks
+                .change(key, now_ms, |lock| lock.limit_ends(now_ms, 0));
+        }
         let is_held = |key: &LockKey| {
             let lock = self.locks.get(key);
             lock.is_some_and(|lock| lock.held(armed, now_ms).is_some())

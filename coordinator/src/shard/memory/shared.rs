@@ -4,7 +4,7 @@ use std::{
     ops::Range,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -143,6 +143,8 @@ impl State {
 /// The state that a shard, its links and its faults share.
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
+    /// By how much the shard's clock was set back.
+    pub(super) set_back_ms: AtomicU64,
     random: Arc<Random>,
     state: Mutex<State>,
     pub(super) stalled: watch::Sender<bool>,
@@ -165,6 +167,7 @@ impl Shared {
         };
         Self {
             clock,
+            set_back_ms: AtomicU64::new(0),
             random,
             state: Mutex::new(state),
             stalled: watch::Sender::new(false),
@@ -177,7 +180,7 @@ impl Shared {
     }
 
     pub(super) fn now_ms(&self) -> u64 {
-        time_ms(&*self.clock)
+        time_ms(&*self.clock) - self.set_back_ms.load(Ordering::Relaxed)
     }
 
     /// The clock of counters.
@@ -209,6 +212,7 @@ impl Shared {
     ) -> Result<T, ShardError> {
         let mut state = self.state();
         let now_ms = self.now_ms();
+        state.memory.head.limit_grace(now_ms, 0);
         state.apply_late(now_ms);
         let answer = state.perform(connection, now_ms, command);
         self.send_notifications(&mut state);

@@ -158,13 +158,14 @@ fn holders(
     holders
 }
 
-/// The holder in an entry, "label|shares|offset|tokens|te|base|arm|ends_ms".
+/// The holder in an entry, "label|shares|offset|tokens|te|base|arm|ends_ms|lease_ms".
 fn share(kind: LockKind, nonce: &str, entry: &str, now_ms: u64) -> Option<Holder> {
     let mut parts = entry.split('|');
     let label = Label::new(parts.next()?);
     let mut number = || parts.next()?.parse::<u64>().ok();
     let (shares, offset, tokens) = (number()?, number()?, number()?);
-    let (te, base, _, ends_ms) = (number()?, number()?, number()?, number()?);
+    let (te, base, _) = (number()?, number()?, number()?);
+    let (ends_ms, lease_ms) = (number()?, number()?);
     Some(Holder {
         nonce: nonce.parse().ok()?,
         label,
@@ -172,7 +173,7 @@ fn share(kind: LockKind, nonce: &str, entry: &str, now_ms: u64) -> Option<Holder
         tokens: tokens as u32,
         kind,
         shares: shares as u32,
-        remaining: Duration::from_millis(ends_ms.saturating_sub(now_ms)),
+        remaining: Duration::from_millis(ends_ms.saturating_sub(now_ms).min(lease_ms)),
     })
 }
 
@@ -193,10 +194,10 @@ fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
     })
 }
 
-/// The waiter in a ticket, which begins with "label|" and ends with "|ends_ms", unless the ticket has ended.
+/// The waiter in a ticket, which begins with "label|" and ends with "|ends_ms|keep_ms", unless the ticket has ended.
 fn waiter(nonce: &str, ticket: &str, now_ms: u64) -> Option<QueuedWaiter> {
     let (label, rest) = ticket.split_once('|')?;
-    let (_, ends_ms) = rest.rsplit_once('|')?;
+    let ends_ms = rest.rsplit('|').nth(1)?;
     let live = now_ms <= ends_ms.parse().ok()?;
     let nonce = nonce.parse().ok()?;
     live.then(|| QueuedWaiter {

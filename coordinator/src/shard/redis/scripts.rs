@@ -89,7 +89,6 @@ const SHARED: &str = concat!(
     include_str!("lua/lock/taking.lua"),
     include_str!("lua/lock/sharing.lua"),
     include_str!("lua/slot/put_slot.lua"),
-    include_str!("lua/slot/timers.lua"),
     include_str!("lua/counter/group.lua"),
     include_str!("lua/counter/asides.lua"),
     include_str!("lua/counter/stamp.lua"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    grace::GraceTimer,
+    end::End,
     head::{Armed, Head},
     millis,
     slots::Slots,
@@ -49,7 +49,7 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
             epoch: arm.token_epoch,
             counter: 0,
         },
-        grace: GraceTimer::default(),
+        grace: End::default(),
         forced: Epoch::default(),
         declared: arm.declared,
         quiet: None,

@@ -8,7 +8,7 @@ use ringfence_ring::Slot;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    grace::GraceTimer,
+    end::End,
     head::{Armed, Head},
     import::{Import, Known},
     lock_state::{Entry, LockState},
@@ -80,7 +80,7 @@ pub(crate) fn head_text(life: &Life, head: &Head) -> String {
         } = armed;
         ArmedText {
             epoch,
-            grace_until_ms: grace.until_ms,
+            grace_until_ms: grace.at_ms,
             grace_ms: grace.length_ms,
             forced,
             declared,
@@ -112,8 +112,8 @@ pub(crate) fn head(life: &Life, content: &str, last: Token) -> Result<Head, Malf
             epoch: last.epoch(),
             counter: last.counter(),
         },
-        grace: GraceTimer {
-            until_ms: armed.grace_until_ms,
+        grace: End {
+            at_ms: armed.grace_until_ms,
             length_ms: armed.grace_ms,
         },
         forced: armed.forced,
@@ -233,16 +233,18 @@ struct RecordText {
     told: bool,
     shares: u32,
     expires_ms: u64,
+    lease_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
 struct QueueText {
     ends_ms: u64,
+    keep_ms: u64,
     waiters: Vec<WaiterText>,
 }
 
-/// Nonce, label, mode, tokens, sent, claim, end.
-type WaiterText = (String, String, ModeText, u32, u64, u64, u64);
+/// Nonce, label, mode, tokens, sent, claim, end, how long it was to last.
+type WaiterText = (String, String, ModeText, u32, u64, u64, u64, u64);
 
 /// The letter of the kind, shares, capacity, and whether it is preferred.
 type ModeText = (char, u32, u32, bool);
@@ -263,7 +265,8 @@ pub(crate) fn lock_text(lock: &LockState) -> String {
         (char::from(shares.kind.letter()), entries.collect())
     });
     let queue = queue.as_ref().map(|queue| QueueText {
-        ends_ms: queue.ends_ms(),
+        ends_ms: queue.ends().at_ms,
+        keep_ms: queue.ends().length_ms,
         waiters: queue.live(0).map(waiter_text).collect(),
     });
     text(&LockText {
@@ -277,7 +280,7 @@ fn record_text(entry: &Entry) -> RecordText {
     let Entry {
         record,
         shares,
-        expires_ms,
+        expires,
     } = entry;
     let Record {
         nonce,
@@ -295,7 +298,8 @@ fn record_text(entry: &Entry) -> RecordText {
         arm: *arm,
         told: *told,
         shares: *shares,
-        expires_ms: *expires_ms,
+        expires_ms: expires.at_ms,
+        lease_ms: expires.length_ms,
     }
 }
 
@@ -307,13 +311,14 @@ fn waiter_text(waiter: &Waiter) -> WaiterText {
         preferred,
         tokens,
         ticket: Ticket { sent, claim },
-        ends_ms,
+        ends,
     } = waiter;
     let (nonce, label) = (nonce.to_string(), label.to_string());
     let (sent, claim) = (sent.as_nanos(), millis(*claim));
     let kind = char::from(mode.kind().letter());
     let mode = (kind, mode.shares(), mode.capacity(), *preferred);
-    (nonce, label, mode, *tokens, sent, claim, *ends_ms)
+    let (ends_ms, keep_ms) = (ends.at_ms, ends.length_ms);
+    (nonce, label, mode, *tokens, sent, claim, ends_ms, keep_ms)
 }
 
 /// Reads a lock.
@@ -333,9 +338,13 @@ pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
         }
         Ok::<_, Malformed>(shares)
     });
-    let queue = queue.map(|QueueText { ends_ms, waiters }| {
-        let waiters: Result<Vec<_>, Malformed> = waiters.into_iter().map(waiter).collect();
-        Ok::<_, Malformed>(Box::new(Queue::of(waiters?, ends_ms)))
+    let queue = queue.map(|its: QueueText| {
+        let waiters: Result<Vec<_>, Malformed> = its.waiters.into_iter().map(waiter).collect();
+        let ends = End {
+            at_ms: its.ends_ms,
+            length_ms: its.keep_ms,
+        };
+        Ok::<_, Malformed>(Box::new(Queue::of(waiters?, ends)))
     });
     Ok(LockState {
         record: record.map(entry).transpose()?,
@@ -355,7 +364,10 @@ fn entry(its: RecordText) -> Result<Entry, Malformed> {
             told: its.told,
         },
         shares: its.shares,
-        expires_ms: its.expires_ms,
+        expires: End {
+            at_ms: its.expires_ms,
+            length_ms: its.lease_ms,
+        },
     })
 }
 
@@ -374,7 +386,7 @@ fn mode((letter, count, capacity, _): ModeText) -> Result<LockMode, Malformed> {
 }
 
 fn waiter(
-    (nonce, label, its_mode, tokens, sent, claim, ends_ms): WaiterText,
+    (nonce, label, its_mode, tokens, sent, claim, at_ms, length_ms): WaiterText,
 ) -> Result<Waiter, Malformed> {
     Ok(Waiter {
         nonce: parsed(&nonce)?,
@@ -386,7 +398,7 @@ fn waiter(
             sent: Instant::from_nanos(sent),
             claim: Duration::from_millis(claim),
         },
-        ends_ms,
+        ends: End { at_ms, length_ms },
     })
 }
 

@@ -1,6 +1,6 @@
 //! The document of the whole shard.
 
-use super::{grace::GraceTimer, tokens::Tokens};
+use super::{end::End, tokens::Tokens};
 use crate::{
     ids::{Epoch, Incarnation, MapVersion},
     shard::{Request, ShardError},
@@ -25,7 +25,8 @@ pub(crate) struct Armed {
     /// The epoch of the arming.
     pub(crate) epoch: Epoch,
     pub(crate) tokens: Tokens,
-    pub(crate) grace: GraceTimer,
+    /// Nothing new is granted before it.
+    pub(crate) grace: End,
     /// The last epoch at which slots were opened by force, which began a grace.
     pub(crate) forced: Epoch,
     /// When a namespace was last declared. An acquire by an older view is refused.
@@ -43,6 +44,12 @@ impl Head {
     /// The arming, to change it.
     pub(crate) fn armed_mut(&mut self) -> Result<&mut Armed, ShardError> {
         self.armed.as_mut().ok_or(ShardError::Unarmed)
+    }
+
+    /// Limits the end of grace, as [`End::limit`] does.
+    pub(crate) fn limit_grace(&mut self, now_ms: u64, slack_ms: u64) -> bool {
+        let armed = self.armed.as_mut();
+        armed.is_some_and(|armed| armed.grace.limit(now_ms, slack_ms))
     }
 
     /// Refuses an incarnation below the fence. Otherwise the fence rises to it, whether the life is armed or not.

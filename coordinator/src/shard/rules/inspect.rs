@@ -1,7 +1,5 @@
 //! Holders and waiters, for people and tools.
 
-use std::time::Duration;
-
 use super::{
     head::Armed,
     lock_state::{Entry, LockState},
@@ -51,7 +49,7 @@ impl LockState {
             tokens: entry.record.tokens,
             kind,
             shares: entry.shares,
-            remaining: Duration::from_millis(entry.expires_ms - now_ms),
+            remaining: entry.expires.left(now_ms),
         };
         if let Some(entry) = self.live(armed, now_ms) {
             return vec![holder(entry, LockKind::Mutex)];

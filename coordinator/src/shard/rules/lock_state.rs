@@ -1,6 +1,7 @@
 //! The document of one lock.
 
 use super::{
+    end::End,
     head::Armed,
     queue::{Place, Queue, Waiter},
     shares::Shares,
@@ -26,8 +27,8 @@ pub(crate) struct Entry {
     pub(crate) record: Record,
     /// How many shares it takes.
     pub(crate) shares: u32,
-    /// The last millisecond of the record, by the shard's clock.
-    pub(crate) expires_ms: u64,
+    /// The last millisecond of the record.
+    pub(crate) expires: End,
 }
 
 impl LockState {
@@ -43,7 +44,7 @@ impl LockState {
 
     /// The last millisecond at which the document says something.
     pub(crate) fn ends_ms(&self) -> Option<u64> {
-        let queue = self.queue.as_ref().map(|queue| queue.ends_ms());
+        let queue = self.queue.as_ref().map(|queue| queue.ends().at_ms);
         self.record_ends_ms().max().max(queue)
     }
 
@@ -51,7 +52,7 @@ impl LockState {
     pub(crate) fn record_ends_ms(&self) -> impl Iterator<Item = u64> {
         let shares = self.shares.iter().flat_map(|shares| shares.entries());
         let entries = self.record.iter().chain(shares);
-        entries.map(|entry| entry.expires_ms)
+        entries.map(|entry| entry.expires.at_ms)
     }
 
     /// Whether the document has a record, which may have expired.
@@ -64,6 +65,18 @@ impl LockState {
         self.record.take_if(|entry| entry.has_expired(now_ms));
         self.shares.take_if(|shares| shares.expire(now_ms));
         self.queue.take_if(|queue| queue.has_ended(now_ms));
+    }
+
+    /// Limits every end, as [`End::limit`] does.
+    pub(crate) fn limit_ends(&mut self, now_ms: u64, slack_ms: u64) {
+        let shares = self.shares.iter_mut();
+        let shares = shares.flat_map(|shares| shares.entries_mut());
+        for entry in self.record.iter_mut().chain(shares) {
+            entry.expires.limit(now_ms, slack_ms);
+        }
+        if let Some(queue) = &mut self.queue {
+            queue.limit_ends(now_ms, slack_ms);
+        }
     }
 
     /// The record, unless it has expired. It may be one of an earlier arming.
@@ -151,6 +164,6 @@ impl Entry {
     }
 
     pub(super) fn has_expired(&self, now_ms: u64) -> bool {
-        now_ms > self.expires_ms
+        now_ms > self.expires.at_ms
     }
 }

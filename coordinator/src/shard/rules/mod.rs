@@ -21,7 +21,7 @@
 mod arm;
 pub(super) mod codec;
 mod decommission;
-mod grace;
+mod end;
 mod head;
 mod import;
 mod inspect;

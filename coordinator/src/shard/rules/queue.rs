@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
+use super::end::End;
 use crate::{
     ids::Nonce,
     limits::WAITERS_MAX,
@@ -21,8 +22,8 @@ pub(crate) struct Waiter {
     pub(crate) preferred: bool,
     pub(crate) tokens: u32,
     pub(crate) ticket: Ticket,
-    /// The last millisecond that it waits, by the shard's clock, unless it asks again.
-    pub(crate) ends_ms: u64,
+    /// The last millisecond that it waits, unless it asks again.
+    pub(crate) ends: End,
 }
 
 /// The place of a waiter that asked, or asked again.
@@ -45,7 +46,7 @@ pub(crate) struct Queue {
     waiters: HashMap<Nonce, (i64, Waiter)>,
     last_number: i64,
     /// The latest end of a waiter, which may have left since.
-    ends_ms: u64,
+    ends: End,
 }
 
 impl Queue {
@@ -53,8 +54,8 @@ impl Queue {
         self.order.is_empty()
     }
 
-    /// The queue of `waiters`, in their order; the latest end of a waiter was `ends_ms`.
-    pub(super) fn of(waiters: Vec<Waiter>, ends_ms: u64) -> Self {
+    /// The queue of `waiters`, in their order; the latest end of a waiter was `ends`.
+    pub(super) fn of(waiters: Vec<Waiter>, ends: End) -> Self {
         let numbered = (1..).zip(waiters);
         let numbered = numbered.map(|(number, its)| (place_of(number, its.preferred), its));
         let waiters: Vec<(i64, Waiter)> = numbered.collect();
@@ -63,13 +64,22 @@ impl Queue {
             order: order.collect(),
             last_number: waiters.len() as i64,
             waiters: waiters.into_iter().map(|its| (its.1.nonce, its)).collect(),
-            ends_ms,
+            ends,
         }
     }
 
     /// The latest end of a waiter, which may have left since.
-    pub(super) fn ends_ms(&self) -> u64 {
-        self.ends_ms
+    pub(super) fn ends(&self) -> End {
+        self.ends
+    }
+
+    /// Limits every end, as [`End::limit`] does. The latest one tells whether there is any to limit.
+    pub(super) fn limit_ends(&mut self, now_ms: u64, slack_ms: u64) {
+        if self.ends.limit(now_ms, slack_ms) {
+            for (_, waiter) in self.waiters.values_mut() {
+                waiter.ends.limit(now_ms, slack_ms);
+            }
+        }
     }
 
     /// The number of waiters, including ended ones.
@@ -80,18 +90,18 @@ impl Queue {
     /// The waiters that have not ended, in order.
     pub(crate) fn live(&self, now_ms: u64) -> impl Iterator<Item = &Waiter> {
         let waiters = self.order.iter().map(|(_, nonce)| &self.waiters[nonce].1);
-        waiters.filter(move |waiter| waiter.ends_ms >= now_ms)
+        waiters.filter(move |waiter| waiter.ends.at_ms >= now_ms)
     }
 
     /// Whether no waiter is left, or all have ended. Then the queue does not count.
     pub(crate) fn has_ended(&self, now_ms: u64) -> bool {
-        self.is_empty() || now_ms > self.ends_ms
+        self.is_empty() || now_ms > self.ends.at_ms
     }
 
     /// Puts `waiter` at the end, if it is preferred at the end of those that are. A waiter that is in the queue keeps its place, and the later `sent` of the two. `None`:
     /// there is no room.
     pub(crate) fn enter(&mut self, mut waiter: Waiter, now_ms: u64) -> Option<Place> {
-        let (nonce, ends_ms) = (waiter.nonce, waiter.ends_ms);
+        let (nonce, ends) = (waiter.nonce, waiter.ends);
         let new = match self.waiters.get_mut(&nonce) {
             Some((_, known)) => {
                 waiter.ticket.sent = waiter.ticket.sent.max(known.ticket.sent);
@@ -109,7 +119,9 @@ impl Queue {
                 true
             }
         };
-        self.ends_ms = self.ends_ms.max(ends_ms);
+        if ends.at_ms > self.ends.at_ms {
+            self.ends = ends;
+        }
         let position = self.position(nonce)? as u32;
         Some(Place { position, new })
     }
@@ -125,7 +137,7 @@ impl Queue {
     /// The first waiter that has not ended. Ended ones before it are dropped.
     pub(crate) fn first(&mut self, now_ms: u64) -> Option<&Waiter> {
         while let Some((_, nonce)) = self.order.front() {
-            if self.waiters[nonce].1.ends_ms >= now_ms {
+            if self.waiters[nonce].1.ends.at_ms >= now_ms {
                 break;
             }
             self.waiters.remove(nonce);
@@ -138,7 +150,7 @@ impl Queue {
     fn make_room(&mut self, now_ms: u64) -> Option<()> {
         if self.order.len() >= WAITERS_MAX as usize {
             self.waiters
-                .retain(|_, (_, waiter)| waiter.ends_ms >= now_ms);
+                .retain(|_, (_, waiter)| waiter.ends.at_ms >= now_ms);
             let waiters = &self.waiters;
             self.order.retain(|(_, nonce)| waiters.contains_key(nonce));
         }

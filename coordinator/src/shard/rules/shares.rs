@@ -40,6 +40,11 @@ impl Shares {
         self.entries.values()
     }
 
+    /// All records, to change them.
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.values_mut()
+    }
+
     /// Drops expired records. Returns whether none is left.
     pub(super) fn expire(&mut self, now_ms: u64) -> bool {
         self.entries.retain(|_, entry| !entry.has_expired(now_ms));

@@ -16,6 +16,7 @@ mod counters;
 mod declaring;
 mod decommission;
 mod desk;
+mod ends;
 mod fence;
 mod grants;
 mod hands;
@@ -52,6 +53,7 @@ pub use copies::*;
 pub use counters::*;
 pub use declaring::*;
 pub use decommission::*;
+pub use ends::*;
 pub use fence::*;
 pub use grants::*;
 pub use inspect::*;
@@ -98,8 +100,8 @@ pub trait Fixture: Send + Sync {
     /// Sets the counter of the last token made. The shard is armed.
     async fn set_counter(&self, counter: u64);
 
-    /// Sets the clock back by `length`, as far as the shard's timers show. The shard is armed.
-    async fn set_timers_back(&self, length: Duration);
+    /// Sets the clock back by `length`. The shard is armed.
+    async fn set_clock_back(&self, length: Duration);
 
     /// The text of the newest topology record that the shard has seen in its present life.
     async fn copy(&self) -> Option<String>;
@@ -198,6 +200,14 @@ macro_rules! lock_conformance {
             a_life_says_what_it_is_armed_with,
             a_greater_epoch_arms_anew,
             a_timer_lasts_no_longer_than_it_was_set_for,
+            after_a_step_back_grace_ends_in_time,
+            after_a_step_back_a_mover_waits_in_time,
+            after_a_step_back_a_mover_finds_records_ended,
+            after_a_step_back_a_record_lasts_for_its_lease,
+            after_a_step_back_an_extended_claim_is_a_lease,
+            after_a_step_back_a_share_lasts_for_its_lease,
+            after_a_step_back_a_record_of_another_kind_ends,
+            after_a_step_back_a_ticket_ends_in_time,
             arming_anew_waits_in_full,
             a_declaration_is_kept_until_a_later_one,
             in_grace_a_renewal_reclaims,

@@ -153,7 +153,7 @@ pub async fn arming_anew_cuts_no_grace_short(fixture: &dyn Fixture) {
 pub async fn a_timer_lasts_no_longer_than_it_was_set_for(fixture: &dyn Fixture) {
     const HOUR: Duration = Duration::from_secs(3600);
     let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
-    fixture.set_timers_back(HOUR).await;
+    fixture.set_clock_back(HOUR).await;
     let answer = armed_with(fixture, FIRST + 1, Grace::None).await;
     let answer = answer.expect("an answer");
     assert!(
@@ -164,7 +164,7 @@ pub async fn a_timer_lasts_no_longer_than_it_was_set_for(fixture: &dyn Fixture) 
     let key = desk.key("key");
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
 
-    fixture.set_timers_back(HOUR).await;
+    fixture.set_clock_back(HOUR).await;
     let opened = ForceOpen {
         incarnation: incarnation(FIRST + 2),
         ..force(Epoch(FIRST + 2), &[key.slot()], SHORT)
@@ -172,7 +172,7 @@ pub async fn a_timer_lasts_no_longer_than_it_was_set_for(fixture: &dyn Fixture) 
     let forced = desk.force_open(&opened).await;
     assert_eq!(forced.refused, []);
     assert!(forced.grace_left <= SHORT + fixture.late(), "{forced:?}");
-    fixture.set_timers_back(HOUR).await;
+    fixture.set_clock_back(HOUR).await;
     let answer = armed_with(fixture, FIRST + 3, Grace::None).await;
     let answer = answer.expect("an answer");
     assert!(

@@ -155,10 +155,10 @@ impl Context<'_> {
     /// A repeat, or a re-check that finds a grant made meanwhile.
     fn grant_again(&mut self, ask: &Ask<'_>) -> Reply {
         self.lock.leave(ask.nonce);
-        let (contended, expires_ms) = (self.contended(), self.end_of(ask.lease));
+        let (contended, expires) = (self.contended(), self.end_of(ask.lease));
         let own = self.lock.own(ask.nonce, self.armed, self.now_ms);
         let entry = own.expect("it was found live");
-        entry.expires_ms = expires_ms;
+        entry.expires = expires;
         Reply::Granted {
             token: entry.record.token,
             tokens: entry.record.tokens,
@@ -183,7 +183,7 @@ impl Context<'_> {
         }
         let (remaining, label) = match self.live() {
             Some(entry) => (
-                Duration::from_millis(entry.expires_ms - self.now_ms),
+                entry.expires.left(self.now_ms),
                 entry.record.label.clone(),
             ),
             None => (self.until_a_share_ends(), Label::default()),
@@ -199,9 +199,8 @@ impl Context<'_> {
     fn until_a_share_ends(&self) -> Duration {
         let shares = self.lock.shares.iter();
         let live = shares.flat_map(|shares| shares.live(self.armed, self.now_ms));
-        let soonest = live.map(|entry| entry.expires_ms).min();
-        let left_ms = soonest.map(|end_ms| Duration::from_millis(end_ms - self.now_ms));
-        left_ms.unwrap_or(RECHECK_MAX)
+        let soonest = live.map(|entry| entry.expires.left(self.now_ms)).min();
+        soonest.unwrap_or(RECHECK_MAX)
     }
 
     /// Tells the holder that the key is contended, unless the waiter is new and the grant told it already.
@@ -239,7 +238,7 @@ impl Context<'_> {
             preferred: ask.preferred,
             tokens: ask.tokens,
             ticket: ask.ticket?,
-            ends_ms: self.end_of(TICKET_KEEP),
+            ends: self.end_of(TICKET_KEEP),
         };
         self.lock.enter(waiter, self.now_ms)
     }

@@ -88,6 +88,7 @@ impl<L: Locks> Batch<'_, L> {
         let (slot, quiet) = (slots.get(key.slot()), armed.is_quiet(*map));
         let outdated = armed.is_outdated(request);
         self.locks.change(key, *now_ms, |lock| {
+            lock.limit_ends(*now_ms, *slack_ms);
             let mut context = Context {
                 armed,
                 slot,

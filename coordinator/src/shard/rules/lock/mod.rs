@@ -13,6 +13,7 @@ use std::time::Duration;
 use self::acquire::Ask;
 pub(crate) use self::batch::{Batch, Locks};
 use super::{
+    end::End,
     head::Armed,
     import::Import,
     lock_state::{Entry, LockState},
@@ -215,7 +216,7 @@ impl Context<'_> {
         let entry = Entry {
             record,
             shares,
-            expires_ms: self.end_of(lease),
+            expires: self.end_of(lease),
         };
         let lock = &mut *self.lock;
         if kind == LockKind::Mutex {
@@ -231,8 +232,8 @@ impl Context<'_> {
         shares.write(entry);
     }
 
-    fn end_of(&self, length: Duration) -> u64 {
-        let from_ms = self.now_ms.saturating_add(self.slack_ms);
-        from_ms.saturating_add(millis(length))
+    fn end_of(&self, length: Duration) -> End {
+        let length_ms = self.slack_ms.saturating_add(millis(length));
+        End::after(length_ms, self.now_ms)
     }
 }

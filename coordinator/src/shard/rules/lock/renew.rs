@@ -47,10 +47,10 @@ impl Context<'_> {
     /// Extends the record of `nonce` to a full lease, for at most `shares`, and makes it one of this arming. Returns
     /// whether there is one.
     pub(super) fn extend(&mut self, nonce: Nonce, shares: u32, lease: Duration) -> bool {
-        let (expires_ms, arm) = (self.end_of(lease), self.armed.epoch);
+        let (expires, arm) = (self.end_of(lease), self.armed.epoch);
         let own = self.lock.own(nonce, self.armed, self.now_ms);
         own.map(|entry| {
-            entry.expires_ms = expires_ms;
+            entry.expires = expires;
             entry.shares = entry.shares.min(shares);
             entry.record.arm = arm;
         })

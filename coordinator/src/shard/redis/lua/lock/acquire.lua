@@ -4,10 +4,10 @@ acquire: take locks, each for its own nonce, or return the holders and queue.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter; every acquire uses up the tokens that it asks for
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -45,14 +45,14 @@ local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
 local ctr = redis.call('INCRBY', KEYS[2], tokens)
 local base, spent = ctr - tokens, ctr > top
 if spent then redis.call('DECRBY', KEYS[2], tokens) end
-local suffix = string.format('|%s|%d|%s|0', te, base, arm)
+local suffix = string.format('|%s|%d|%s|0|', te, base, arm)
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
 local others = {}
 for i = 1, #KEYS - 5 do
   local key = KEYS[5 + i]
   if i > by_map or spent or waited[key]
-    or not redis.call('SET', key, ARGV[8 + 2 * i] .. suffix, 'NX', 'PX', ARGV[9 + 2 * i]) then
+    or not redis.call('SET', key, ARGV[8 + 2 * i] .. suffix .. ARGV[9 + 2 * i], 'NX', 'PX', ARGV[9 + 2 * i]) then
     others[#others + 1] = i
   end
 end

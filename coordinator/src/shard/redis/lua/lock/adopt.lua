@@ -3,11 +3,11 @@
 adopt: take over locks that their holders move here from the slot's former shard.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
-KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
+KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
 KEYS[3]  slots   5 bytes per slot
 KEYS[4]  queues  present while a key of this life may have a queue
 KEYS[5]  ctr     the token counter
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags", or hashes
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3].. nonce, label, te, ctr, tokens, own_te, own_ctr, lease_ms, epoch of the move, terms: ten per operation;
@@ -62,10 +62,10 @@ local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, 
     if record.err or shares.is_live(record) then return 0 end
     record = false
   end
-  local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
+  local holder, its_label, offset, tokens, its_te, base, its_arm, told, its_lease = parse(record)
   local own = holder == nonce
   if own and not above(te, ctr, its_te, base, offset) then
-    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
+    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, its_lease)
     return 1
   end
   if not own then

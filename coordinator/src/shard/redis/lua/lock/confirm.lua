@@ -4,10 +4,10 @@ confirm: agree on the tokens of grants that other shards made too; extend grants
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags", or hashes
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -47,12 +47,12 @@ local function confirm(look, key, queue, nonce, label, te, ctr, tokens, lease, i
     if shares.is_live(record) then return 2 end
     record = false
   end
-  local holder, _, offset, _, its_te, base, its_arm, told = parse(record)
+  local holder, its_label, offset, its_tokens, its_te, base, its_arm, told, its_lease = parse(record)
   if record and not holder then return 2 end
   local live = its_arm == arm
   local own = live and holder == nonce
   if own and not above(te, ctr, its_te, base, offset) then
-    redis.call('PEXPIRE', key, lease)
+    keep(key, lease, arm, nonce, its_label, offset, its_tokens, its_te, base, its_arm, told, its_lease)
     return 0
   end
   if not own and (live or install ~= '1') then return 2 end

@@ -19,11 +19,11 @@ local function raise_tokens(quiet, ctr_name, state, te, ctr)
 end
 
 -- Gives a grant, in its parts, a full lease of `key`, as one of this arming.
-local function keep(key, lease, arm, nonce, label, offset, tokens, te, base, its_arm, told)
-  if its_arm == arm then
+local function keep(key, lease, arm, nonce, label, offset, tokens, te, base, its_arm, told, its_lease)
+  if its_arm == arm and its_lease == lease then
     redis.call('PEXPIRE', key, lease)
   else
-    local record = string.format('%s|%s|%d|%d|%s|%s|%s|%s', nonce, label, offset, tokens, te, base, arm, told)
+    local record = string.format('%s|%s|%d|%d|%s|%s|%s|%s|%s', nonce, label, offset, tokens, te, base, arm, told, lease)
     redis.call('SET', key, record, 'PX', lease)
   end
 end

@@ -2,8 +2,8 @@
 --[[
 inspect: the holders of a lock, and its waiters.
 
-KEYS[1]  state   hash: arm, grace
-KEYS[2]  record  "nonce|label|offset|tokens|te|base|arm|flags", or a hash with an entry per holder
+KEYS[1]  state   hash: arm, grace, grace_ms
+KEYS[2]  record  "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or a hash with an entry per holder
 ARGV[1]  replid  of the life that KEYS[1] is named by
 
 Returns {-1} unarmed; or {1, now, record | nothing if it is no mutex or free, remaining_ms, nonces, tickets, kind | empty,
@@ -13,10 +13,10 @@ Returns {-1} unarmed; or {1, now, record | nothing if it is no mutex or free, re
 if not same_life(ARGV[1]) then return {-1} end
 local is_live, shard = live_records(KEYS[1])
 if not is_live then return {-1} end
-local record, remaining = redis.pcall('GET', KEYS[2]), redis.call('PTTL', KEYS[2])
+local record, remaining = redis.pcall('GET', KEYS[2]), 0
 local kind, holders
 if type(record) == 'table' then kind, holders = shares.read(shard, KEYS[2]) end
-if not is_live(record) then record, remaining = false, 0 end
+if is_live(record) then remaining = left_of(KEYS[2], record) else record = false end
 local queue = line.queue_of({}, KEYS[2])
 if not queue then return {1, shard.now, record, remaining, {}, {}, kind or '', holders or {}} end
 local nonces = redis.call('ZRANGE', queue.places, 0, -1)

@@ -2,7 +2,7 @@
 --[[
 list: a page of the held locks.
 
-KEYS[1]  state   hash: arm, grace
+KEYS[1]  state   hash: arm, grace, grace_ms
 ARGV[1]  replid  of the life that KEYS[1] is named by
 ARGV[2]  cursor  0, or the cursor that the page before returned
 ARGV[3]  pattern of the records' names
@@ -25,7 +25,7 @@ for _, name in ipairs(page[2]) do
   if type(record) == 'table' then kind, holders = shares.read(shard, name) end
   if kind or is_live(record) then
     local queue, at = line.queue_of({}, name), #answer
-    answer[at + 1], answer[at + 2], answer[at + 3] = name, not kind and record, redis.call('PTTL', name)
+    answer[at + 1], answer[at + 2], answer[at + 3] = name, not kind and record, kind and 0 or left_of(name, record)
     answer[at + 4], answer[at + 5], answer[at + 6] = queue and queue.count or 0, kind or '', holders or {}
   end
 end

@@ -1,8 +1,8 @@
 -- The waiters for a key: those that are preferred, then the others; each first come, first served. Beside the record
 -- <prefix>:{slot}:... there are
 --   <prefix>:queue:{slot}:...    sorted set: nonce, by its number of arrival, which is negative for a preferred one
---   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|kind|shares|capacity|preferred|ends_ms"; sent
---                                has a fixed width, so that texts compare; preferred is 0 or 1
+--   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|kind|shares|capacity|preferred|ends_ms|keep_ms";
+--                                sent has a fixed width, so that texts compare; preferred is 0 or 1; it was to last keep_ms
 -- which expire with the ticket that ends last.
 --
 -- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top; its
@@ -51,12 +51,17 @@ function line.drop(queue, nonce)
   redis.pcall('HDEL', queue.tickets, nonce)
 end
 
--- The ticket of `nonce`, in its parts.
+-- The ticket of `nonce`, in its parts. If it ends later than it was to last, the server's clock was set back since: it
+-- lasts from now on.
 local function ticket_of(queue, nonce)
   local text = redis.pcall('HGET', queue.tickets, nonce)
   if type(text) ~= 'string' then return nil end
-  local label, sent, tokens, claim, kind, count, capacity, preferred, ends =
-    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d)|(%d+)$')
+  local label, sent, tokens, claim, kind, count, capacity, preferred, ends, keep =
+    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d)|(%d+)|(%d+)$')
+  if label and tonumber(ends) > queue.shard.now + keep then
+    ends = string.format('%d', queue.shard.now + keep)
+    redis.pcall('HSET', queue.tickets, nonce, (string.gsub(text, '%d+|%d+$', ends .. '|' .. keep)))
+  end
   return label and {label = label, sent = sent, tokens = tokens, claim = claim, kind = kind, count = tonumber(count),
     capacity = tonumber(capacity), preferred = preferred == '1', ends = tonumber(ends)}
 end
@@ -110,8 +115,8 @@ function line.queue_up(queue, nonce, ticket)
   local known = before and ticket_of(queue, nonce)
   local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
   local preferred = (known or ticket).preferred
-  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim, ticket.kind,
-    ticket.count, ticket.capacity, preferred and 1 or 0, shard.now + shard.keep)
+  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d|%d|%s', ticket.label, sent, ticket.tokens, ticket.claim, ticket.kind,
+    ticket.count, ticket.capacity, preferred and 1 or 0, shard.now + shard.keep, shard.keep)
   local new = not before
   if new and queue.count >= shard.waiters then
     local dropped, soonest = sweep(queue)
@@ -177,8 +182,8 @@ local function grant_first(queue, key, nonce, ticket, told, held)
   if not base then return nil end
   line.drop(queue, nonce)
   if ticket.kind == 'm' then
-    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
-      shard.arm, told)
+    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d|%s', nonce, ticket.label, tokens, shard.te, base,
+      shard.arm, told, ticket.claim)
     redis.call('SET', key, record, 'PX', ticket.claim)
     return record, base
   end

@@ -4,7 +4,7 @@ release: give locks back, or places in queues; the first waiter gets each lock t
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter, present if this life is armed
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: "nonce|...", or hashes with an entry per nonce

@@ -4,10 +4,10 @@ renew: extend grants, perhaps for fewer shares; in grace, put back records that 
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags", or hashes
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -73,7 +73,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   if kind then return renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, tonumber(count)) end
   local record, held = record_at(shard, key, nonce), nil
   if type(record) == 'table' and record.kind then held, record = record, false end
-  local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
+  local holder, its_label, offset, tokens, its_te, base, its_arm, told, its_lease = parse(record)
   local own, mode, epoch, import = holder == nonce, 'O', nil, nil
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
@@ -83,7 +83,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   -- A sealed slot has answered that this key is free: that must stay true.
   own = own and (not sealed or its_arm == arm or now < grace)
   if own then
-    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
+    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, its_lease)
     return 0, sealed
   end
   if record and not holder then return 2 end

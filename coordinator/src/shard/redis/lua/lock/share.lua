@@ -4,7 +4,7 @@ share: take shares of semaphores and read-write locks, each for its own nonce, o
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter; every acquire uses up the tokens that it asks for
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock)
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: hashes, with an entry per holder

@@ -1,7 +1,7 @@
 -- The record of a semaphore or of a read-write lock: a hash, with an entry per holder, which ends alone.
---   nonce  "label|shares|offset|tokens|te|base|arm|ends_ms"
---   "="    "kind|arm|sum|soonest_ms": the letter of the kind; how many shares the entries of that arming take; no entry
---          ends before soonest_ms
+--   nonce  "label|shares|offset|tokens|te|base|arm|ends_ms|lease_ms"
+--   "="    "kind|arm|sum|soonest_ms|saved_ms": the letter of the kind; how many shares the entries of that arming take; no
+--          entry ends before soonest_ms; when it was written: if that is to come, the server's clock was set back since
 -- It expires with the entry that ends last, or later.
 --
 -- A record's `shard` has the time, the arm epoch, and whether there is grace: now, arm, in_grace.
@@ -10,24 +10,36 @@ local shares = {}
 
 -- The parts of an entry; nothing if it is not one of Ringfence.
 local function parse_share(text)
-  local label, count, offset, tokens, te, base, arm, ends =
-    string.match(text or '', '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
+  local label, count, offset, tokens, te, base, arm, ends, lease =
+    string.match(text or '', '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
   return label and {label = label, count = tonumber(count), offset = tonumber(offset), tokens = tonumber(tokens), te = te,
-    base = base, arm = arm, ends = tonumber(ends)}
+    base = base, arm = arm, ends = tonumber(ends), lease = lease}
+end
+
+-- The text of an entry.
+local function share_text(entry)
+  return string.format('%s|%d|%d|%d|%s|%s|%s|%d|%s', entry.label, entry.count, entry.offset, entry.tokens, entry.te,
+    entry.base, entry.arm, entry.ends, entry.lease)
 end
 
 -- Writes how many shares are taken, and other fields with it: one command for both.
 local function save(held, ...)
-  redis.call('HSET', held.key, '=', string.format('%s|%s|%d|%d', held.kind, held.arm, held.sum, held.soonest), ...)
+  redis.call('HSET', held.key, '=', string.format('%s|%s|%d|%d|%d', held.kind, held.arm, held.sum, held.soonest,
+    held.shard.now), ...)
 end
 
--- Drops the entries that have ended, and counts the others anew. Returns whether any is left.
+-- Drops the entries that have ended, and counts the others anew. None ends later than after its lease. Returns whether
+-- any is left.
 local function drop_ended(held)
-  local ended, sum, soonest = {}, 0, nil
+  local now, ended, sum, soonest = held.shard.now, {}, 0, nil
   local all = redis.call('HGETALL', held.key)
   for i = 1, #all, 2 do
     local entry = parse_share(all[i + 1])
-    if entry and held.shard.now <= entry.ends then
+    if entry and now <= entry.ends then
+      if entry.ends > now + entry.lease then
+        entry.ends = now + entry.lease
+        redis.call('HSET', held.key, all[i], share_text(entry))
+      end
       soonest = math.min(soonest or entry.ends, entry.ends)
       if entry.arm == held.arm then sum = sum + entry.count end
     elseif all[i] ~= '=' then
@@ -49,12 +61,12 @@ end
 -- The record of shares at `key`, with what it has of `nonce`; false if all of them have ended; `otherwise` if there is none.
 function shares.load(shard, key, nonce, otherwise)
   local found = redis.pcall('HMGET', key, '=', nonce)
-  local kind, arm, sum, soonest = string.match(found[1] or '', '^([sr])|(%d+)|(%d+)|(%d+)$')
+  local kind, arm, sum, soonest, saved = string.match(found[1] or '', '^([sr])|(%d+)|(%d+)|(%d+)|(%d+)$')
   if not kind then return otherwise end
   local held = {shard = shard, key = key, kind = kind, arm = shard.arm or arm, sum = tonumber(sum),
     soonest = tonumber(soonest), read = {[nonce] = found[2] or ''}}
   -- Entries of another arming take no room, once they could be put back.
-  local is_outdated = shard.now > held.soonest or held.arm ~= arm
+  local is_outdated = shard.now > held.soonest or held.arm ~= arm or shard.now < tonumber(saved)
   if is_outdated and not drop_ended(held) then return false end
   return held
 end
@@ -104,9 +116,8 @@ function shares.put(held, nonce, entry, count, lease)
   local ends = held.shard.now + lease
   if entry.arm == held.arm then held.sum = held.sum - entry.count end
   held.sum, held.soonest = held.sum + count, math.min(held.soonest or ends, ends)
-  entry.count, entry.arm = count, held.arm
-  held.read[nonce] = string.format('%s|%d|%d|%d|%s|%s|%s|%d', entry.label, count, entry.offset, entry.tokens, entry.te,
-    entry.base, entry.arm, ends)
+  entry.count, entry.arm, entry.ends, entry.lease = count, held.arm, ends, lease
+  held.read[nonce] = share_text(entry)
   save(held, nonce, held.read[nonce])
   if held.is_new then
     redis.call('PEXPIRE', held.key, lease)

@@ -66,7 +66,10 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
     return {1, tonumber(own.te), own.base + own.offset, own.tokens, queue and line.contended(queue) or 0}
   end
   local is_live = held and shares.is_live(held)
-  if is_mutex then return leave(queue, nonce, {10, 'm'}) end
+  if is_mutex then
+    left_of(key, redis.call('GET', key), true)
+    return leave(queue, nonce, {10, 'm'})
+  end
   if is_live and held.kind ~= kind then return leave(queue, nonce, {10, held.kind}) end
   if mode == 'S' then return leave(queue, nonce, {8, epoch, is_live and held.sum or 0}) end
   if starved then return 5 end

@@ -61,14 +61,14 @@ local function take(call, i, look, key, head, lease)
     if record and record.err then return 6 end
     held, record = record, false
   end
-  local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
+  local holder, label, offset, its_tokens, its_te, its_base, its_arm, told, its_lease = parse(record)
   if record and not holder then return 6 end
   if import and proof == epoch then import.note('p' .. key) end
   local free = its_arm ~= call.arm and (mode == 'O' or (import and import.frees(key)))
   if queue and free then
     record, starved = line.pass(queue, key, nonce, held, 0)
     if type(record) == 'table' then held, record = record, false end
-    holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
+    holder, label, offset, its_tokens, its_te, its_base, its_arm, told, its_lease = parse(record)
   end
   if held and shares.is_live(held) then return leave(queue, nonce, {10, held.kind}) end
   local is_held = its_arm == call.arm
@@ -77,14 +77,14 @@ local function take(call, i, look, key, head, lease)
   end
   if is_held then
     if holder ~= nonce then
-      return wait(call, {2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
+      return wait(call, {2, left_of(key, record, true), label, -1}, queue, key, nonce, ticket, holder, told)
     end
-    redis.call('PEXPIRE', key, lease)
+    keep(key, lease, call.arm, nonce, label, offset, its_tokens, its_te, its_base, its_arm, told, its_lease)
     if queue then line.drop(queue, nonce) end
     return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.contended(queue) or 0}
   end
   if not free then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
   if call.spent or starved then return 5 end
-  redis.call('SET', key, head .. call.suffix, 'PX', lease)
+  redis.call('SET', key, head .. call.suffix .. lease, 'PX', lease)
   return 0
 end

@@ -47,7 +47,7 @@ local now = time_ms()
 local former = redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'grace_ms', 'declared')
 local anew = former[1]
 if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
-  return {0, math.max(0, former[3] - now)}
+  return {0, time_left(former[3], former[4])}
 end
 
 bury_former(KEYS[8], ARGV[12], ARGV[2])
@@ -72,7 +72,7 @@ if ARGV[11] == '1' and not anew then
 end
 local te, raises, declared = ARGV[8], true, tonumber(ARGV[14])
 if anew then
-  grace = math.max(grace, timer_left(former[3], former[4], now))
+  grace = math.max(grace, time_left(former[3], former[4]))
   declared = math.max(declared, former[5])
   raises = tonumber(te) > tonumber(former[2])
   if not raises then te = former[2] end

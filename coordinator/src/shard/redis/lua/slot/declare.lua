@@ -3,7 +3,7 @@
 declare: refuse acquires by views from before a namespace was declared.
 
 KEYS[1]  quiet    "map|te|arm", deleted if it is of an earlier map version
-KEYS[2]  state    hash: declared, grace (a map version; milliseconds of the server's clock)
+KEYS[2]  state    hash: declared, grace (a map version; milliseconds of the server's clock), grace_ms
 KEYS[3]  fence    greatest incarnation seen
 KEYS[4]  copy     newest topology record seen
 KEYS[5]  lives    set of every life that ever had state here
@@ -23,10 +23,10 @@ local fence = below_fence(KEYS[3], ARGV[3])
 if fence then return {-2, fence} end
 keep_copy(KEYS[4], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[5], ARGV[2])
-local state = redis.call('HMGET', KEYS[2], 'declared', 'grace')
+local state = redis.call('HMGET', KEYS[2], 'declared', 'grace', 'grace_ms')
 if not state[1] then return {-1} end
 if tonumber(state[1]) < tonumber(ARGV[6]) then
   redis.call('HSET', KEYS[2], 'declared', ARGV[6])
   redis.call('DEL', KEYS[1])
 end
-return {math.max(0, state[2] - time_ms())}
+return {time_left(state[2], state[3])}

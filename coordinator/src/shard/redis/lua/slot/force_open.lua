@@ -44,13 +44,12 @@ for at = 1, #ARGV[7], 4 do
   end
 end
 
-local now, grace_until = time_ms(), tonumber(state[3])
+local grace_left = time_left(state[3], state[5])
 if #opens > 0 then
   redis.call('DEL', KEYS[1])
   if tonumber(state[4] or 0) < epoch then
-    local grace = math.max(timer_left(grace_until, state[5], now), ARGV[8])
-    grace_until = now + grace
-    redis.call('HSET', KEYS[2], 'forced', ARGV[6], 'grace', grace_until, 'grace_ms', grace)
+    grace_left = math.max(grace_left, ARGV[8])
+    redis.call('HSET', KEYS[2], 'forced', ARGV[6], 'grace', time_ms() + grace_left, 'grace_ms', grace_left)
   end
   if tonumber(state[2]) < epoch then
     redis.call('HSET', KEYS[2], 'te', ARGV[6])
@@ -61,4 +60,4 @@ if #opens > 0 then
     put_slot(KEYS[3], KEYS[4], its.slot, its.from, 'O', epoch)
   end
 end
-return {1, math.max(0, grace_until - now), unpack(refused)}
+return {1, grace_left, unpack(refused)}

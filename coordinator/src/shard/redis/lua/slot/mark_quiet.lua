@@ -3,7 +3,7 @@
 mark_quiet: mark this life as quiet at a map version, if every slot is open and grace is over.
 
 KEYS[1]  quiet   "map|te|arm", deleted first, unless it is of a later map version
-KEYS[2]  state   hash: te, arm, grace, declared
+KEYS[2]  state   hash: te, arm, grace, grace_ms, declared
 KEYS[3]  open    a bit per slot
 KEYS[4]  fence   greatest incarnation seen
 KEYS[5]  copy    newest topology record seen
@@ -28,7 +28,7 @@ local fence = below_fence(KEYS[4], ARGV[3])
 if fence then return {-2, fence} end
 keep_copy(KEYS[5], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[6], ARGV[2])
-local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'declared')
+local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'declared', 'grace_ms')
 if not state[2] then return {-1} end
 if tonumber(ARGV[6]) < tonumber(state[4]) then return {0} end
 local its_map, its_te, its_arm = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)|(%d+)|(%d+)$')
@@ -36,8 +36,7 @@ local later = its_map and tonumber(its_map) > tonumber(ARGV[6])
 if later and its_te == state[1] and its_arm == state[2] then return {0} end
 redis.call('DEL', KEYS[1])
 if ARGV[6] == '0' then return {0} end -- the version that asks for every check
-local now = time_ms()
-if now < tonumber(state[3]) then return {0} end
+if time_ms() < end_of_grace(KEYS[2], state[3], state[5]) then return {0} end
 local open = redis.call('GETRANGE', KEYS[3], 0, #ARGV[7] - 1)
 open = open .. string.rep('\0', #ARGV[7] - #open)
 if open ~= ARGV[7] then

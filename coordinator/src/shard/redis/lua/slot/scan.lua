@@ -1,8 +1,8 @@
-#!lua flags=no-writes
+#!lua flags=allow-oom
 --[[
 scan: a page of the held keys of sealed slots.
 
-KEYS[1]  state   hash: arm, grace
+KEYS[1]  state   hash: arm, grace, grace_ms
 KEYS[2]  slots   5 bytes per slot
 KEYS[3]  open    a bit per slot
 ARGV[1]  replid  of the life that KEYS[1..3] are named by
@@ -17,7 +17,7 @@ Returns {-1} unarmed; or {1, grace_left_ms, cursor | "0" behind the last page, t
 No keys in grace. Every name comes from the server: none is among KEYS.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local is_live, shard, grace_left = live_records(KEYS[1])
+local is_live, shard, grace_left = live_records(KEYS[1], true)
 if not is_live then return {-1} end
 if grace_left > 0 then return {1, grace_left, '0'} end
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])

@@ -3,7 +3,7 @@
 step: change the mode of migrating slots.
 
 KEYS[1]  quiet   "map|te|arm", deleted unless it is of the sender's map; then it gets the token epoch
-KEYS[2]  state   hash: te, arm, grace
+KEYS[2]  state   hash: te, arm, grace, grace_ms
 KEYS[3]  slots   5 bytes per slot
 KEYS[4]  open    a bit per slot
 KEYS[5]  ctr     the token counter
@@ -33,7 +33,7 @@ local fence = below_fence(KEYS[6], ARGV[3])
 if fence then return {-2, fence} end
 keep_copy(KEYS[7], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[8], ARGV[2])
-local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace')
+local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'grace_ms')
 if not state[2] then return {-1} end
 
 local te, ctr = tonumber(state[1]), tonumber(redis.call('GET', KEYS[5]))
@@ -58,7 +58,7 @@ local function step_of(mode)
   return (mode == 'S' or mode == 'I') and 1 or 3
 end
 
-local answer = {1, te, ctr, math.max(0, state[3] - time_ms())}
+local answer = {1, te, ctr, time_left(state[3], state[4])}
 local epoch, mode = tonumber(ARGV[6]), ARGV[7]
 local step, to = step_of(mode), mode == 'I' and 'B' or mode
 for at = 1, #ARGV[8], 4 do
