@@ -4,8 +4,9 @@
 //! they only wake tasks, which look at the clock.
 
 use std::{
-    fmt,
+    fmt, fs,
     ops::{Add, Sub},
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
@@ -67,11 +68,42 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Wall time since 1970. Used only for numbers with an arbitrary start: it may jump.
     fn unix(&self) -> Duration;
+
+    /// The name of the clock that [`now`](Self::now) reads, if other processes read the same one: an instant that one of
+    /// them saw means the same to all of them.
+    fn shared(&self) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// An instant on a clock that several processes read.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// The clock's name.
+    pub clock: Arc<str>,
+    /// The instant.
+    pub at: Instant,
+}
+
+impl Moment {
+    /// Now, if other processes read `clock`.
+    pub(crate) fn now(clock: &dyn Clock) -> Option<Self> {
+        let at = clock.now();
+        clock.shared().map(|clock| Self { clock, at })
+    }
 }
 
 /// `CLOCK_BOOTTIME`: runs while the machine is suspended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;
+
+/// The machine's boot, and the namespace of time, which shifts the clock. Kernels without such a namespace (before 5.6) have
+/// no link.
+static BOOT: LazyLock<Option<Arc<str>>> = LazyLock::new(|| {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    Some(format!("{} {}", boot.trim_end(), namespace.display()).into())
+});
 
 impl Clock for BootClock {
     fn now(&self) -> Instant {
@@ -82,6 +114,10 @@ impl Clock for BootClock {
     fn unix(&self) -> Duration {
         let time = clock_gettime(ClockId::CLOCK_REALTIME).expect("every Unix has it");
         Duration::from(time)
+    }
+
+    fn shared(&self) -> Option<Arc<str>> {
+        BOOT.clone()
     }
 }
 

@@ -1,7 +1,10 @@
-//! A shard by a way that takes long, and a clock that stands still.
+//! A shard by a way that takes long, and clocks that stand still.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -50,5 +53,42 @@ impl Clock for StoppedClock {
 
     fn unix(&self) -> Duration {
         BootClock.unix()
+    }
+}
+
+/// The clock of a machine, which all of its processes read. It moves when a test moves it.
+#[derive(Debug)]
+pub(crate) struct MachineClock {
+    name: Arc<str>,
+    nanos: AtomicU64,
+}
+
+impl MachineClock {
+    /// That of a machine that booted so long ago.
+    pub(crate) fn up_for(name: &str, length: Duration) -> Arc<Self> {
+        let clock = Self {
+            name: name.into(),
+            nanos: AtomicU64::new(0),
+        };
+        clock.advance(length);
+        Arc::new(clock)
+    }
+
+    pub(crate) fn advance(&self, length: Duration) {
+        self.nanos.fetch_add(length.as_nanos() as u64, Relaxed);
+    }
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.nanos.load(Relaxed))
+    }
+
+    fn unix(&self) -> Duration {
+        BootClock.unix()
+    }
+
+    fn shared(&self) -> Option<Arc<str>> {
+        Some(self.name.clone())
     }
 }

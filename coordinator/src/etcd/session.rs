@@ -20,7 +20,7 @@ use super::{
     },
 };
 use crate::{
-    clock::{self, sleep_until},
+    clock::{self, Moment, sleep_until},
     ids::{Life, Token},
     name::LockKey,
     shard::{
@@ -344,6 +344,10 @@ impl Session for EtcdSession {
                 return;
             }
         }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        self.shared.witness.moment()
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {

@@ -13,6 +13,7 @@ use super::{
     nodes::{Node, Op, Written, absent, not_ours, number, read, set, stored, write},
 };
 use crate::{
+    clock::Moment,
     ids::{Life, Token},
     name::LockKey,
     shard::{
@@ -325,6 +326,10 @@ impl Session for ZookeeperSession {
         while !self.state.peek_state().is_terminated() {
             self.state.changed().await;
         }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        self.shared.witness.moment()
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {

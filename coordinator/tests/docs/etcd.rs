@@ -15,7 +15,7 @@ use ringfence_test_support::database::etcd::Etcd;
 
 use super::{
     races::{Belief, LONG, acquire, arm, key, nonce, renewal, request},
-    witnessed::{self, LEASE, Stubborn, deadline, grants, hold_once},
+    witnessed::{self, LEASE, Machines, Stubborn, deadline, grants, hold_once},
 };
 use crate::etcd_fixture::OnEtcd;
 
@@ -27,6 +27,30 @@ async fn a_lock_is_free_after_its_lease_and_not_before_its_deadline() {
     let etcd = OnEtcd::new().await;
     let process = || etcd.process();
     witnessed::a_lock_is_free_after_its_lease_and_not_before_its_deadline(&etcd, process).await;
+}
+
+#[tokio::test]
+async fn a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once() {
+    let machines = Machines::new();
+    let etcd = OnEtcd::by(machines.one.clone()).await;
+    let process = |clock| etcd.process_by(clock);
+    witnessed::a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(&etcd, &machines, process).await;
+}
+
+#[tokio::test]
+async fn a_recovery_period_ends_for_processes_that_ask_once() {
+    let machines = Machines::new();
+    let etcd = OnEtcd::by(machines.one.clone()).await;
+    let process = |clock| etcd.process_by(clock);
+    witnessed::a_recovery_period_ends_for_processes_that_ask_once(&etcd, &machines, process).await;
+}
+
+#[tokio::test]
+async fn a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once() {
+    let machines = Machines::new();
+    let etcd = OnEtcd::by(machines.one.clone()).await;
+    let process = |clock| etcd.process_by(clock);
+    witnessed::a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(&etcd, &machines, process).await;
 }
 
 #[tokio::test]

@@ -12,14 +12,17 @@ use futures_util::future::join_all;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, sleep_until},
-    ids::Nonce,
+    ids::{Epoch, Nonce},
     limits::{MARGIN, RHO_PERMILLE},
     name::LockKey,
-    shard::{LockLane, LockLink, Op, Reply, Request, Shard},
+    shard::{Grace, LockLane, LockLink, Op, Reply, Request, Shard},
 };
 use tokio::time::{sleep, timeout};
 
-use super::races::{Belief, LONG, WITHIN, acquire, arm, key, nonce, request};
+use super::races::{
+    Belief, LONG, WITHIN, acquire, arm, arm_with, key, nonce, renewal, request,
+};
+use crate::slow::MachineClock;
 
 /// The lease of holders that crash.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
@@ -90,6 +93,128 @@ pub(super) async fn a_tick_that_counts_time_from_before_a_grant_ends_no_lease(
     );
     let held = idle.call(&ask(0, 1)).await.unwrap();
     assert!(matches!(held.replies[..], [Reply::Held { .. }]), "{held:?}");
+}
+
+/// Two machines, whose clocks differ by a day.
+pub(super) struct Machines {
+    pub(super) one: Arc<MachineClock>,
+    other: Arc<MachineClock>,
+}
+
+impl Machines {
+    pub(super) fn new() -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Self {
+            one: MachineClock::up_for("one", day),
+            other: MachineClock::up_for("other", 2 * day),
+        }
+    }
+
+    fn advance(&self, length: Duration) {
+        self.one.advance(length);
+        self.other.advance(length);
+    }
+}
+
+/// A process that asks once for a lock, and is gone before it could put the shard's clock forward.
+async fn asks_once(shard: Arc<dyn Shard>, place: usize, number: u64) -> Reply {
+    let link = shard.connect_locks(LockLane::Work, None).await;
+    let ask = acquire(nonce(number, 1), LONG, false);
+    let asked = [request(&key(place), ask)];
+    let answers = link.unwrap().call(&asked).await.unwrap();
+    answers.replies[0].clone()
+}
+
+/// Time goes on, second by second, until such a process gets the lock. How long that takes.
+async fn until_granted(
+    machines: &Machines,
+    process: impl Fn(Arc<dyn Clock>) -> Arc<dyn Shard>,
+) -> Duration {
+    const SECOND: Duration = Duration::from_secs(1);
+    let mut passed = Duration::ZERO;
+    for number in 1000.. {
+        let shard = process(machines.one.clone());
+        if let Reply::Granted { .. } = asks_once(shard, 0, number).await {
+            break;
+        }
+        assert!(passed < LONG * 4, "it is never granted");
+        machines.advance(SECOND);
+        passed += SECOND;
+    }
+    passed
+}
+
+/// No process stays for long enough to put the shard's clock forward. While the holder lives, and for its lease after that,
+/// nobody gets the lock, on whichever machine.
+pub(super) async fn a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(
+    fixture: &dyn Fixture,
+    machines: &Machines,
+    process: impl Fn(Arc<dyn Clock>) -> Arc<dyn Shard>,
+) {
+    arm(&*fixture.shard(), fixture.topology()).await;
+    let shard = process(machines.one.clone());
+    let link = shard.connect_locks(LockLane::Work, None).await;
+    let mut holder = link.unwrap();
+    let asked = [request(&key(0), acquire(nonce(1, 1), LONG, false))];
+    let granted = holder.call(&asked).await.unwrap().replies.remove(0);
+    let Reply::Granted { token, .. } = granted else {
+        panic!("{granted:?}")
+    };
+    for round in 0..12 {
+        for clock in [machines.one.clone(), machines.other.clone()] {
+            let reply = asks_once(process(clock), 0, 2 + round).await;
+            assert!(matches!(reply, Reply::Held { .. }), "{reply:?}");
+        }
+        machines.advance(LONG / 3);
+        let renew = [request(&key(0), renewal(token, LONG))];
+        let renewed = holder.call(&renew).await.unwrap().replies.remove(0);
+        assert!(matches!(renewed, Reply::Renewed { .. }), "{renewed:?}");
+    }
+    // Processes that go on with the lock while the shard's clock stands still: the second one writes what the first one wrote.
+    for _ in 0..2 {
+        let shard = process(machines.other.clone());
+        let link = shard.connect_locks(LockLane::Work, None).await;
+        let renew = [request(&key(0), renewal(token, LONG))];
+        let renewed = link.unwrap().call(&renew).await.unwrap().replies.remove(0);
+        assert!(matches!(renewed, Reply::Renewed { .. }), "{renewed:?}");
+        let reply = asks_once(process(machines.one.clone()), 0, 100).await;
+        assert!(matches!(reply, Reply::Held { .. }), "{reply:?}");
+        machines.advance(LONG / 2);
+    }
+    let passed = until_granted(machines, process).await;
+    assert!(passed >= LONG / 2 && passed <= LONG * 5 / 4, "{passed:?}");
+}
+
+/// As [`a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once`].
+pub(super) async fn a_recovery_period_ends_for_processes_that_ask_once(
+    fixture: &dyn Fixture,
+    machines: &Machines,
+    process: impl Fn(Arc<dyn Clock>) -> Arc<dyn Shard>,
+) {
+    let grace = Grace::Full(LONG);
+    arm_with(&*fixture.shard(), fixture.topology(), Epoch(5), grace).await;
+    let other = asks_once(process(machines.other.clone()), 0, 2).await;
+    assert!(matches!(other, Reply::Grace { .. }), "{other:?}");
+    let passed = until_granted(machines, process).await;
+    assert!(passed >= LONG && passed <= LONG * 5 / 4, "{passed:?}");
+}
+
+/// A lock that was given back, but goes to a waiter that is gone.
+pub(super) async fn a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(
+    fixture: &dyn Fixture,
+    machines: &Machines,
+    process: impl Fn(Arc<dyn Clock>) -> Arc<dyn Shard>,
+) {
+    arm(&*fixture.shard(), fixture.topology()).await;
+    let shard = process(machines.one.clone());
+    for (number, waits) in [(1, false), (2, true)] {
+        let link = shard.connect_locks(LockLane::Work, None).await;
+        let ask = acquire(nonce(number, 1), LONG, waits);
+        let asked = [request(&key(0), ask)];
+        link.unwrap().call(&asked).await.unwrap();
+    }
+    let passed = until_granted(machines, process).await;
+    assert!(passed >= LONG && passed <= LONG * 5 / 4, "{passed:?}");
 }
 
 /// Links of a process that goes on after any error: it connects again, and asks again.

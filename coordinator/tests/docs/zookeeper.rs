@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use super::{
     races::{Belief, LONG, acquire, arm, key, nonce, request},
-    witnessed::{self, Stubborn, grants, hold_once},
+    witnessed::{self, Machines, Stubborn, grants, hold_once},
 };
 use crate::zookeeper_fixture::{OnZookeeper, shard_at};
 
@@ -37,6 +37,30 @@ async fn a_lock_is_free_after_its_lease_and_not_before_its_deadline() {
     let process = || zookeeper.process();
     witnessed::a_lock_is_free_after_its_lease_and_not_before_its_deadline(&zookeeper, process)
         .await;
+}
+
+#[tokio::test]
+async fn a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once() {
+    let machines = Machines::new();
+    let zookeeper = OnZookeeper::by(machines.one.clone()).await;
+    let process = |clock| zookeeper.process_by(clock);
+    witnessed::a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(&zookeeper, &machines, process).await;
+}
+
+#[tokio::test]
+async fn a_recovery_period_ends_for_processes_that_ask_once() {
+    let machines = Machines::new();
+    let zookeeper = OnZookeeper::by(machines.one.clone()).await;
+    let process = |clock| zookeeper.process_by(clock);
+    witnessed::a_recovery_period_ends_for_processes_that_ask_once(&zookeeper, &machines, process).await;
+}
+
+#[tokio::test]
+async fn a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once() {
+    let machines = Machines::new();
+    let zookeeper = OnZookeeper::by(machines.one.clone()).await;
+    let process = |clock| zookeeper.process_by(clock);
+    witnessed::a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(&zookeeper, &machines, process).await;
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use ringfence_coordinator::{
-    clock::{Clock, TokioClock},
+    clock::{Clock, Moment, TokioClock},
     ids::{ClientId, Life, Token},
     limits::COUNTER_MAX,
     name::LockKey,
@@ -331,6 +331,10 @@ impl Session for Connection {
 
     async fn ended(&mut self) {
         std::future::pending().await
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        None
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {

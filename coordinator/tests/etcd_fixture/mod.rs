@@ -61,6 +61,13 @@ impl OnEtcd {
         fixture
     }
 
+    /// As [`new`](Self::new), of processes that read `clock`.
+    pub(crate) async fn by(clock: Arc<dyn Clock>) -> Self {
+        let fixture = Self::on(shared().await, clock);
+        fixture.join().await;
+        fixture
+    }
+
     /// No keys.
     pub(crate) async fn bare() -> Self {
         Self::on(shared().await, Arc::new(BootClock))
@@ -102,6 +109,14 @@ impl OnEtcd {
     /// The shard as another process sees it.
     pub(crate) fn process(&self) -> Arc<dyn Shard> {
         shard_at(&self.options)
+    }
+
+    /// The same, of a process that reads another clock.
+    pub(crate) fn process_by(&self, clock: Arc<dyn Clock>) -> Arc<dyn Shard> {
+        shard_at(&EtcdOptions {
+            clock,
+            ..self.options.clone()
+        })
     }
 
     /// The same, of a process that knows only the nodes at `url`.

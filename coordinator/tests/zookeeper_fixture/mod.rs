@@ -65,6 +65,13 @@ impl OnZookeeper {
         fixture
     }
 
+    /// As [`new`](Self::new), of processes that read `clock`.
+    pub(crate) async fn by(clock: Arc<dyn Clock>) -> Self {
+        let fixture = Self::on(shared().await, clock);
+        fixture.join().await;
+        fixture
+    }
+
     /// No znodes.
     pub(crate) async fn bare() -> Self {
         Self::on(shared().await, Arc::new(BootClock))
@@ -106,6 +113,14 @@ impl OnZookeeper {
     /// The shard as another process sees it.
     pub(crate) fn process(&self) -> Arc<dyn Shard> {
         shard_at(&self.options)
+    }
+
+    /// The same, of a process that reads another clock.
+    pub(crate) fn process_by(&self, clock: Arc<dyn Clock>) -> Arc<dyn Shard> {
+        shard_at(&ZookeeperOptions {
+            clock,
+            ..self.options.clone()
+        })
     }
 
     /// Its documents, as a process sees them that knows the server at `port`.

@@ -103,6 +103,7 @@ impl Desk {
         }
         let glance = self.session.glance(tokens).await?;
         self.view.slack_ms = glance.slack_ms;
+        self.view.moment = self.session.moment();
         Some(Read {
             names: wanted,
             locks,
@@ -148,6 +149,7 @@ impl Desk {
             self.view = View::default();
         }
         self.view.slack_ms = found.slack_ms;
+        self.view.moment = self.session.moment();
         let mut locks = Locks::default();
         for (key, document) in keys.iter().zip(&found.documents) {
             locks.read(key.clone(), document.as_ref())?;

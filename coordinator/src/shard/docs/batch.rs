@@ -144,8 +144,12 @@ impl Desk {
         if read.head_is_stale {
             return Ok(Attempted::Overtaken);
         }
-        if self.limits_grace(read.now_ms).await? {
+        let acquires = |request: &Request| matches!(request.op, Op::Acquire { .. });
+        if (self.tends_grace(read.now_ms, batch.iter().any(acquires))).await? {
             return Ok(Attempted::Overtaken);
+        }
+        if let Some(moment) = &self.view.moment {
+            read.locks.end_unchanged(moment);
         }
         // The shard was quiet when the batch was made.
         let imports = imports_in(&read.names).count();
@@ -160,6 +164,7 @@ impl Desk {
             head,
             slots,
             slack_ms,
+            moment,
             ..
         } = &mut self.view;
         let slack_ms = *slack_ms;
@@ -177,6 +182,9 @@ impl Desk {
             slack_ms,
         }
         .apply(batch);
+        let keys = |is| keys_of(batch, &answers.replies, is);
+        read.locks
+            .see(&keys(is_refused), &keys(is_extended), moment.as_ref());
         // A clock that may be late says nothing about its steps.
         answers.now = answers.now.filter(|_| slack_ms == 0);
         let last = armed.tokens.last();
@@ -226,6 +234,28 @@ enum Attempted {
     /// The rules raised the last token, and granted tokens above that. Only a request that does one or the other can be
     /// applied. Nothing was done.
     TakeApart,
+}
+
+/// The keys of the requests with such replies.
+fn keys_of<'a>(
+    batch: &'a [Request],
+    replies: &[Reply],
+    is: fn(&Reply) -> bool,
+) -> BTreeSet<&'a LockKey> {
+    let answered = batch.iter().zip(replies);
+    let answered = answered.filter(|(_, reply)| is(reply));
+    answered.map(|(request, _)| &request.key).collect()
+}
+
+/// Whether somebody else has what was asked for.
+fn is_refused(reply: &Reply) -> bool {
+    matches!(reply, Reply::Held { .. } | Reply::OtherKind { .. })
+}
+
+/// Whether the sender counts a deadline from the request.
+fn is_extended(reply: &Reply) -> bool {
+    use Reply::{Adopted, Granted, Renewed};
+    matches!(reply, Granted { .. } | Renewed { .. } | Adopted { .. })
 }
 
 /// The documents of slots that a batch depends on. On a quiet shard every slot is open.

@@ -162,14 +162,37 @@ impl Desk {
         Err(overtaken())
     }
 
-    /// Stores a nearer end of grace, if it is farther away than its length at `now_ms`. Returns whether it was.
-    pub(super) async fn limits_grace(&mut self, now_ms: u64) -> Result<bool, ShardError> {
-        let slack_ms = self.view.slack_ms;
-        let is_beyond = self.view.head.limit_grace(now_ms, slack_ms);
-        if is_beyond {
-            self.change_view(|_| BTreeSet::new(), |_, _| Ok(())).await?;
+    /// Stores a nearer end of grace, if it is farther away than its length at `now_ms`, or over; with `sees`, that it was
+    /// seen. Returns whether it stored any of this.
+    pub(super) async fn tends_grace(
+        &mut self,
+        now_ms: u64,
+        sees: bool,
+    ) -> Result<bool, ShardError> {
+        let tend = |view: &mut View, now_ms: u64| {
+            let View {
+                head,
+                slack_ms,
+                moment,
+                ..
+            } = view;
+            let limited = head.limit_grace(now_ms, *slack_ms);
+            let moment = moment.as_ref();
+            let seen = moment.is_some_and(|moment| head.see_grace(moment, sees, now_ms));
+            limited || seen
+        };
+        let tends = tend(&mut self.view, now_ms);
+        if tends {
+            let changed = self.change_view(
+                |_| BTreeSet::new(),
+                |view, now_ms| {
+                    tend(view, now_ms);
+                    Ok(())
+                },
+            );
+            changed.await?;
         }
-        Ok(is_beyond)
+        Ok(tends)
     }
 
     /// Reads the head, and `keys`, anew. Returns them with the time.

@@ -1,9 +1,10 @@
 //! The documents of the locks of one batch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::store::{Document, Expected, Name, Write};
 use crate::{
+    clock::Moment,
     name::LockKey,
     shard::{
         ShardError,
@@ -60,6 +61,25 @@ impl Locks {
     pub(super) fn limit_ends(&mut self, now_ms: u64, slack_ms: u64) {
         let locks = self.0.values_mut();
         locks.for_each(|lock| lock.now.limit_ends(now_ms, slack_ms));
+    }
+
+    /// Ends what was unchanged for too long, as [`LockState::end_unchanged`] does.
+    pub(super) fn end_unchanged(&mut self, moment: &Moment) {
+        let locks = self.0.values_mut();
+        locks.for_each(|lock| lock.now.end_unchanged(moment));
+    }
+
+    /// Keeps when the `refused` locks were seen as they are, and forgets it of those that were extended, or have changed.
+    pub(super) fn see(
+        &mut self,
+        refused: &BTreeSet<&LockKey>,
+        extended: &BTreeSet<&LockKey>,
+        moment: Option<&Moment>,
+    ) {
+        for (key, Lock { before, now, .. }) in &mut self.0 {
+            let moment = moment.filter(|_| refused.contains(key));
+            now.see(before, extended.contains(key), moment);
+        }
     }
 
     /// The last millisecond at which the same records count as at `now_ms`.

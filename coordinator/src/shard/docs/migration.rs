@@ -42,7 +42,7 @@ impl Desk {
             let read = self
                 .read(|view| states(view, &slots), &leaving, |_| None)
                 .await?;
-            if self.limits_grace(read.now_ms).await? {
+            if self.tends_grace(read.now_ms, false).await? {
                 continue;
             }
             let armed = self.view.head.armed()?;
@@ -80,7 +80,7 @@ impl Desk {
             let mut read = self
                 .read(|view| states(view, &still.slots), &keys, |_| None)
                 .await?;
-            if self.limits_grace(read.now_ms).await? {
+            if self.tends_grace(read.now_ms, false).await? {
                 continue;
             }
             read.locks.limit_ends(read.now_ms, self.view.slack_ms);

@@ -7,6 +7,7 @@ use ringfence_ring::Slot;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
+    clock::Moment,
     ids::{ClientId, Life, Token},
     name::LockKey,
     shard::{ConnectionId, ShardError},
@@ -83,6 +84,10 @@ pub trait Session: fmt::Debug + Send {
 
     /// Documents that a commit checks or writes, at most.
     fn commit_max(&self) -> usize;
+
+    /// Now, on a clock that other processes read. `None`: there is none, or none is needed, because the server has a clock of
+    /// its own, which never stands still.
+    fn moment(&self) -> Option<Moment>;
 
     /// As [`Link::ended`](crate::shard::Link::ended).
     async fn ended(&mut self);

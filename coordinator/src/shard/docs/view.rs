@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store::{Document, Expected, Name, Write};
 use crate::{
+    clock::Moment,
     ids::{Epoch, Life, Token},
     shard::{
         Mode, ShardError,
@@ -25,6 +26,8 @@ pub(super) struct View {
     pub(super) affiliation: Affiliation,
     /// By how much the server's clock may have been late at the last read.
     pub(super) slack_ms: u64,
+    /// When that was answered, on a clock that other processes read.
+    pub(super) moment: Option<Moment>,
     versions: BTreeMap<Name, Expected>,
 }
 

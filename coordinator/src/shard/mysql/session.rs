@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{MysqlOptions, wire::Wire};
 use crate::{
+    clock::Moment,
     ids::{Life, Token},
     name::LockKey,
     shard::{
@@ -85,6 +86,10 @@ impl Session for MysqlSession {
     /// Only a request shows it.
     async fn ended(&mut self) {
         pending().await
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        None
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {

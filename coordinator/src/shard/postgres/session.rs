@@ -12,6 +12,7 @@ use super::{
     wire::Wire,
 };
 use crate::{
+    clock::Moment,
     ids::{Life, Token},
     name::LockKey,
     shard::{
@@ -140,6 +141,10 @@ impl Session for PostgresSession {
 
     async fn ended(&mut self) {
         self.wire.ended().await;
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        None
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {

@@ -6,6 +6,7 @@ use super::{
     end::End,
     head::{Armed, Head},
     millis,
+    sightings::Sightings,
     slots::Slots,
     tokens::Tokens,
 };
@@ -50,6 +51,7 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
             counter: 0,
         },
         grace: End::default(),
+        seen: Sightings::default(),
         forced: Epoch::default(),
         declared: arm.declared,
         quiet: None,

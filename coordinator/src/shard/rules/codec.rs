@@ -15,6 +15,7 @@ use super::{
     millis,
     queue::{Queue, Waiter},
     shares::Shares,
+    sightings::Sightings,
     tokens::Tokens,
 };
 use crate::{
@@ -56,6 +57,8 @@ struct ArmedText {
     epoch: Epoch,
     grace_until_ms: u64,
     grace_ms: u64,
+    #[serde(default, skip_serializing_if = "Sightings::is_empty")]
+    seen: Sightings,
     forced: Epoch,
     declared: MapVersion,
     quiet: Option<MapVersion>,
@@ -74,6 +77,7 @@ pub(crate) fn head_text(life: &Life, head: &Head) -> String {
             epoch,
             tokens: _,
             grace,
+            seen,
             forced,
             declared,
             quiet,
@@ -82,6 +86,7 @@ pub(crate) fn head_text(life: &Life, head: &Head) -> String {
             epoch,
             grace_until_ms: grace.at_ms,
             grace_ms: grace.length_ms,
+            seen,
             forced,
             declared,
             quiet,
@@ -116,6 +121,7 @@ pub(crate) fn head(life: &Life, content: &str, last: Token) -> Result<Head, Malf
             at_ms: armed.grace_until_ms,
             length_ms: armed.grace_ms,
         },
+        seen: armed.seen,
         forced: armed.forced,
         declared: armed.declared,
         quiet: armed.quiet,
@@ -221,6 +227,10 @@ struct LockText {
     shares: Option<(char, Vec<RecordText>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueText>,
+    #[serde(default, skip_serializing_if = "Sightings::is_empty")]
+    records_seen: Sightings,
+    #[serde(default, skip_serializing_if = "Sightings::is_empty")]
+    queue_seen: Sightings,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -258,6 +268,8 @@ pub(crate) fn lock_text(lock: &LockState) -> String {
         record,
         shares,
         queue,
+        records_seen,
+        queue_seen,
     } = lock;
     let record = record.as_ref().map(record_text);
     let shares = shares.as_ref().map(|shares| {
@@ -273,6 +285,8 @@ pub(crate) fn lock_text(lock: &LockState) -> String {
         record,
         shares,
         queue,
+        records_seen: records_seen.clone(),
+        queue_seen: queue_seen.clone(),
     })
 }
 
@@ -330,6 +344,8 @@ pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
         record,
         shares,
         queue,
+        records_seen,
+        queue_seen,
     } = serde_json::from_str(content)?;
     let shares = shares.map(|(letter, entries)| {
         let mut shares = Box::new(Shares::new(kind(letter)?));
@@ -350,6 +366,8 @@ pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
         record: record.map(entry).transpose()?,
         shares: shares.transpose()?,
         queue: queue.transpose()?,
+        records_seen,
+        queue_seen,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use ringfence_ring::Slot;
 
-use super::{head::Head, millis, slots::Slots};
+use super::{head::Head, millis, sightings::Sightings, slots::Slots};
 use crate::{
     ids::Token,
     shard::{ForceOpen, ForcedOpen, Mode, ShardError, SlotState},
@@ -26,6 +26,7 @@ pub(crate) fn force_open(
         if armed.forced < force.epoch {
             armed.forced = force.epoch;
             armed.grace.extend(millis(force.grace_for), now_ms);
+            armed.seen = Sightings::default();
         }
         armed.tokens.raise(Token::new(force.epoch, 0));
     }

@@ -34,6 +34,11 @@ impl End {
         is_beyond
     }
 
+    /// Ends it now.
+    pub(crate) fn end(&mut self) {
+        self.at_ms = 0;
+    }
+
     /// Whether any of it is left.
     pub(crate) fn runs(&self, now_ms: u64) -> bool {
         self.left_ms(now_ms) > 0

@@ -1,7 +1,8 @@
 //! The document of the whole shard.
 
-use super::{end::End, tokens::Tokens};
+use super::{end::End, sightings::Sightings, tokens::Tokens};
 use crate::{
+    clock::Moment,
     ids::{Epoch, Incarnation, MapVersion},
     shard::{Request, ShardError},
 };
@@ -27,6 +28,8 @@ pub(crate) struct Armed {
     pub(crate) tokens: Tokens,
     /// Nothing new is granted before it.
     pub(crate) grace: End,
+    /// When that grace was seen.
+    pub(crate) seen: Sightings,
     /// The last epoch at which slots were opened by force, which began a grace.
     pub(crate) forced: Epoch,
     /// When a namespace was last declared. An acquire by an older view is refused.
@@ -50,6 +53,19 @@ impl Head {
     pub(crate) fn limit_grace(&mut self, now_ms: u64, slack_ms: u64) -> bool {
         let armed = self.armed.as_mut();
         armed.is_some_and(|armed| armed.grace.limit(now_ms, slack_ms))
+    }
+
+    /// Ends grace if it was seen, until `moment`, for longer than it was to last. Otherwise, with `sees`, it was seen at
+    /// `moment`, if it runs at `now_ms`. Returns whether that changes anything.
+    pub(crate) fn see_grace(&mut self, moment: &Moment, sees: bool, now_ms: u64) -> bool {
+        let armed = self.armed.as_mut();
+        armed.filter(|armed| armed.grace.runs(now_ms)).is_some_and(|armed| {
+            if armed.seen.outlast(armed.grace, moment) {
+                armed.grace.end();
+                return true;
+            }
+            sees && armed.seen.add(moment)
+        })
     }
 
     /// Refuses an incarnation below the fence. Otherwise the fence rises to it, whether the life is armed or not.

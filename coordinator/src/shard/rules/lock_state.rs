@@ -5,8 +5,10 @@ use super::{
     head::Armed,
     queue::{Place, Queue, Waiter},
     shares::Shares,
+    sightings::Sightings,
 };
 use crate::{
+    clock::Moment,
     ids::Nonce,
     shard::{LockKind, Record},
 };
@@ -19,6 +21,10 @@ pub(crate) struct LockState {
     pub(super) shares: Option<Box<Shares>>,
     /// Boxed: most locks have none.
     pub(super) queue: Option<Box<Queue>>,
+    /// When the records were seen as they are,
+    pub(super) records_seen: Sightings,
+    /// and when the queue was.
+    pub(super) queue_seen: Sightings,
 }
 
 /// A record and its end.
@@ -76,6 +82,37 @@ impl LockState {
         }
         if let Some(queue) = &mut self.queue {
             queue.limit_ends(now_ms, slack_ms);
+        }
+    }
+
+    /// Ends what was seen as it is, until `moment`, for longer than it was to last.
+    pub(crate) fn end_unchanged(&mut self, moment: &Moment) {
+        let shares = self.shares.iter_mut();
+        let shares = shares.flat_map(|shares| shares.entries_mut());
+        for entry in self.record.iter_mut().chain(shares) {
+            if self.records_seen.outlast(entry.expires, moment) {
+                entry.expires.end();
+            }
+        }
+        let queue = self.queue.as_deref();
+        if queue.is_some_and(|queue| self.queue_seen.outlast(queue.ends(), moment)) {
+            self.queue = None;
+        }
+    }
+
+    /// Forgets when records and queue were seen, as far as they are not as `before`, or a record was extended: while the
+    /// clock stands still, that may leave it as it was. If `moment` saw them, keeps that.
+    pub(crate) fn see(&mut self, before: &Self, is_extended: bool, moment: Option<&Moment>) {
+        let records = (&self.record, &self.shares);
+        if is_extended || records != (&before.record, &before.shares) {
+            self.records_seen = Sightings::default();
+        } else if let Some(moment) = moment {
+            self.records_seen.add(moment);
+        }
+        if self.queue != before.queue {
+            self.queue_seen = Sightings::default();
+        } else if let Some(moment) = moment.filter(|_| self.queue.is_some()) {
+            self.queue_seen.add(moment);
         }
     }
 

@@ -30,6 +30,7 @@ mod lock_state;
 mod migration;
 mod queue;
 mod shares;
+mod sightings;
 mod slots;
 mod tokens;
 

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::time::{Asked, Sight};
 use crate::{
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, Moment},
     ids::Token,
     shard::{
         docs::{Glance, SLACK_MAX},
@@ -51,6 +51,11 @@ impl<R: Copy + Default + Ord> Witness<R> {
 
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
+    }
+
+    /// As [`Session::moment`](crate::shard::docs::Session::moment).
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        Moment::now(&*self.clock).filter(|_| self.keeps_locks)
     }
 
     /// If it is time to put the clock forward: its revision, and what it is to show.
