@@ -50,8 +50,8 @@ pub struct EtcdOptions {
     pub prefix: KeyPrefix,
     /// How long one node has to answer, or to take a connection. After that another node is asked.
     pub response_timeout: Duration,
-    /// How long nodes are asked before a request is given up. It outlasts two elections of a leader, each of which takes 1 s
-    /// to 2 s with etcd's default settings: in the first one the votes may be split.
+    /// How long nodes are asked before a request is given up, if the one before it was answered. It outlasts two elections
+    /// of a leader, each of which takes 1 s to 2 s with etcd's default settings: in the first one the votes may be split.
     pub patience: Duration,
     /// The clock of this process, by which leases of locks are measured.
     pub clock: Arc<dyn Clock>,

@@ -44,7 +44,8 @@ pub(super) struct Wire {
     channels: Vec<OnceLock<Channel>>,
     /// The node to ask next.
     at: AtomicUsize,
-    /// The last request was given up: the next one asks each node once.
+    /// The last request was given up, or there was none: the next one asks each node once. So a caller that does not wait
+    /// gets its answer, and one that waits asks again.
     is_down: AtomicBool,
     /// Of the user who is logged in.
     token: Mutex<Option<MetadataValue<Ascii>>>,
@@ -74,7 +75,7 @@ impl Wire {
         Self {
             channels: (0..nodes).map(|_| OnceLock::new()).collect(),
             at: AtomicUsize::new(first as usize),
-            is_down: AtomicBool::new(false),
+            is_down: AtomicBool::new(true),
             token: Mutex::default(),
             options,
             random,

@@ -66,7 +66,7 @@ pub struct ZookeeperOptions {
     pub prefix: KeyPrefix,
     /// How long one server has to take a connection, or to answer. After that another server is asked.
     pub response_timeout: Duration,
-    /// How long servers are asked before a request is given up.
+    /// How long servers are asked before a request is given up, if the one before it was answered.
     pub patience: Duration,
     /// The clock of this process, by which leases of locks are measured.
     pub clock: Arc<dyn Clock>,

@@ -29,7 +29,8 @@ pub(super) struct Wire {
     pub(super) options: ZookeeperOptions,
     pub(super) random: Arc<Random>,
     client: Mutex<Option<Client>>,
-    /// The last request was given up: the next one is tried once.
+    /// The last request was given up, or there was none: the next one is tried once. So a caller that does not wait gets its
+    /// answer, and one that waits asks again.
     is_down: AtomicBool,
 }
 
@@ -54,7 +55,7 @@ impl Wire {
             options,
             random,
             client: Mutex::default(),
-            is_down: AtomicBool::new(false),
+            is_down: AtomicBool::new(true),
         }
     }
 

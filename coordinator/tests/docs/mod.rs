@@ -17,13 +17,71 @@ mod zookeeper;
 use std::{sync::Arc, time::Duration};
 
 use ringfence_conformance::shard::Fixture;
-use ringfence_coordinator::shard::postgres::Tables;
+use ringfence_coordinator::{
+    etcd::EtcdOptions,
+    ids::ClientId,
+    random::Random,
+    shard::{
+        ServerOptions,
+        mysql::MysqlOptions,
+        postgres::{PostgresOptions, Tables},
+        redis::RedisOptions,
+    },
+    zookeeper::ZookeeperOptions,
+};
 use ringfence_test_support::database::postgresql::PostgreSql;
+use tokio::time::timeout;
 
 use crate::{
     docs_fixture::Docs, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
     zookeeper_fixture::OnZookeeper,
 };
+
+/// However long a server would be asked again: a caller that does not wait gets its answer.
+#[tokio::test]
+async fn a_server_that_is_not_there_is_asked_once_whatever_its_kind() {
+    const LONG: Duration = Duration::from_secs(3600);
+    let servers: [ServerOptions; 5] = [
+        RedisOptions {
+            connect_timeout: LONG,
+            response_timeout: LONG,
+            ..RedisOptions::new("redis://127.0.0.1:1".parse().unwrap(), ClientId(7))
+        }
+        .into(),
+        PostgresOptions {
+            connect_timeout: LONG,
+            response_timeout: LONG,
+            ..PostgresOptions::new("postgres://u@127.0.0.1:1/db".parse().unwrap())
+        }
+        .into(),
+        MysqlOptions {
+            connect_timeout: LONG,
+            response_timeout: LONG,
+            ..MysqlOptions::new("mysql://u@127.0.0.1:1/db".parse().unwrap())
+        }
+        .into(),
+        EtcdOptions {
+            response_timeout: LONG,
+            patience: LONG,
+            ..EtcdOptions::new("etcd://127.0.0.1:1,127.0.0.1:2".parse().unwrap())
+        }
+        .into(),
+        ZookeeperOptions {
+            response_timeout: LONG,
+            patience: LONG,
+            ..ZookeeperOptions::new("zookeeper://127.0.0.1:1,127.0.0.1:2".parse().unwrap())
+        }
+        .into(),
+    ];
+    let random = Arc::new(Random::from_os());
+    for server in servers {
+        let shard = server.shard(&random);
+        let connected = timeout(races::WITHIN, shard.connect_control()).await;
+        let connected = connected.unwrap_or_else(|_| panic!("{} is asked on", server.address()));
+        let error = connected.expect_err("nothing is there");
+        assert!(error.is_retryable(), "{error}");
+    }
+}
 
 /// Requests and answers overtake each other at random.
 #[tokio::test]
