@@ -15,7 +15,9 @@ use crate::{
     ids::Epoch,
     random::Random,
     shard::{Armed, ControlLink, Grace, ShardError},
-    topology::{ShardEntry, Swap, Topology, TopologyError, TopologyStore},
+    topology::{
+        ClockAlarm, ShardEntry, ShardName, Swap, Topology, TopologyError, TopologyStore,
+    },
 };
 
 /// How long to wait for the process that was allotted the epoch; twice as long for each further
@@ -35,12 +37,14 @@ pub(crate) enum ArmError {
 }
 
 /// A process's knowledge of the epochs of one shard.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// The shard was seen to be armed with it: it is not used again if the state is lost.
     pub(crate) used: Epoch,
     /// A state armed with this epoch, or with an earlier one, is not trusted.
     pub(crate) distrusted: Epoch,
+    /// Why it is not.
+    pub(crate) alarm: Option<ClockAlarm>,
 }
 
 /// Has one shard armed.
@@ -107,9 +111,14 @@ impl Arming<'_> {
                 continue;
             }
             let unix = self.clock.unix();
-            let Some(next) = loaded.reborn(self.shard, life.clone(), unix)? else {
+            let Some(mut next) = loaded.reborn(self.shard, life.clone(), unix)? else {
                 return Ok(None);
             };
+            let lives_on = |entry: &ShardEntry| entry.life == life;
+            let alarm = known.alarm.clone();
+            if let Some(alarm) = alarm.filter(|_| loaded.shard(self.shard).is_some_and(lives_on)) {
+                next.alarms.insert(ShardName(self.shard.clone()), alarm);
+            }
             topology = match self.store.swap(loaded.version(), &next).await? {
                 Swap::Done => {
                     let first = |entry: &ShardEntry| entry.life == life && !entry.used;

@@ -1,8 +1,13 @@
 //! The present state of a topology, for the output.
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
 
-use humantime::format_duration;
+use humantime::{format_duration, format_rfc3339_seconds};
 use ringfence_client::{
     Client, Namespace, Replicas, ShardId, ShardStatus, Topology, TopologyError,
 };
@@ -32,6 +37,8 @@ pub(crate) struct View {
     shards: Vec<Shard>,
     /// Shards that were declared dead.
     failed: Vec<FailedShard>,
+    /// Shards that were activated anew for a step of a clock, in their present incarnation.
+    clock_alarms: Vec<Alarm>,
     /// None is under way.
     resize: Option<Resize>,
     warnings: Vec<String>,
@@ -177,6 +184,41 @@ impl fmt::Display for FailedShard {
     }
 }
 
+/// A shard that was activated anew for a step of a clock.
+#[derive(Debug, Serialize)]
+struct Alarm {
+    shard: String,
+    /// The process that saw it.
+    by: String,
+    by_ms: i64,
+    unix_s: u64,
+}
+
+impl Alarm {
+    fn of(topology: &Topology) -> Vec<Self> {
+        let alarms = topology.alarms.iter().map(|(shard, alarm)| Self {
+            shard: shard.0.to_string(),
+            by: alarm.by.clone(),
+            by_ms: alarm.by_ms,
+            unix_s: alarm.unix_s,
+        });
+        alarms.collect()
+    }
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = UNIX_EPOCH + Duration::from_secs(self.unix_s.min(i32::MAX as u64));
+        let (shard, by) = (&self.shard, &self.by);
+        write!(
+            out,
+            "clock: shard {shard} was activated anew at {}: {by} saw its clock step by {:+.1} s, or has a wrong clock",
+            format_rfc3339_seconds(at),
+            self.by_ms as f64 / 1000.0
+        )
+    }
+}
+
 impl View {
     /// What `client` sees.
     pub(crate) async fn of(client: &Client, done: Done) -> Result<Self, TopologyError> {
@@ -198,6 +240,7 @@ impl View {
             replicas: Readiness::of(&topology, &shards),
             shards,
             failed: FailedShard::of(&topology),
+            clock_alarms: Alarm::of(&topology),
             resize: Resize::of(&topology)?,
             warnings: client.warnings().to_vec(),
             topology,
@@ -263,6 +306,9 @@ impl fmt::Display for View {
         write!(out, "{}", self.table())?;
         for failed in &self.failed {
             writeln!(out, "\n{failed}")?;
+        }
+        for alarm in &self.clock_alarms {
+            writeln!(out, "\n{alarm}")?;
         }
         if let Some(resize) = &self.resize {
             write!(out, "\n{resize}")?;

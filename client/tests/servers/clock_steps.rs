@@ -1,8 +1,17 @@
 //! A server's wall clock steps: leases and the recovery period end by it.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use ringfence_client::{AcquireError, Client, Danger, Guard, ReleaseAnswer};
+use ringfence_client::{
+    AcquireError, BootClock, Client, Clock, Danger, Guard, Instant, Namespace, ReleaseAnswer,
+};
 use ringfence_test_support::{Servers, WallClock, eventually};
 
 use super::DEADLINE;
@@ -116,6 +125,94 @@ async fn a_clock_that_steps_puts_guards_in_danger_and_arms_the_shard_anew_once()
         );
         assert_eq!(new.release().await, ReleaseAnswer::Held);
     }
+}
+
+/// A client's clock, which loses time when the test says so.
+#[derive(Debug, Default)]
+struct LosingClock(AtomicU64);
+
+impl LosingClock {
+    fn lose(&self, length: Duration) {
+        self.0.fetch_add(length.as_nanos() as u64, Relaxed);
+    }
+}
+
+impl Clock for LosingClock {
+    fn now(&self) -> Instant {
+        BootClock.now() - Duration::from_nanos(self.0.load(Relaxed))
+    }
+
+    fn unix(&self) -> Duration {
+        BootClock.unix()
+    }
+}
+
+/// A machine that was paused, for its clock too. The servers go on as before: it alone is in danger.
+#[tokio::test]
+async fn a_client_whose_clock_steps_disturbs_nobody_else() {
+    let servers = Servers::spawn(3).await;
+    let (clock, by) = (Arc::new(LosingClock::default()), Duration::from_millis(700));
+    let builder = || servers.builder().max_lease(MAX_LEASE);
+    let client = builder().clock(clock.clone()).build().await.unwrap();
+    let other = builder().build().await.unwrap();
+    let mut guards = BTreeMap::new();
+    for number in 0.. {
+        let key = format!("key {number}");
+        let shard = client.shard_of(&Namespace::default(), &key).unwrap();
+        if let Entry::Vacant(vacant) = guards.entry(shard) {
+            vacant.insert(client.lock(&key).acquire().await.unwrap());
+        }
+        if guards.len() == 3 {
+            break;
+        }
+    }
+    for guard in guards.values() {
+        renewed(guard).await;
+    }
+    let before = other.topology().last_epoch;
+    clock.lose(by);
+    for guard in guards.values() {
+        assert_eq!(guard.danger().await, Danger::ClockStepped);
+    }
+    for guard in guards.values() {
+        renewed(guard).await;
+        renewed(guard).await;
+    }
+    for client in [&client, &other] {
+        let last = client.topology().last_epoch;
+        assert_eq!(last, before, "a shard is armed anew");
+    }
+    for guard in guards.into_values() {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+}
+
+/// Of one server alone nobody can tell whose clock it is. So a client with a bad clock has it armed anew once, under its name,
+/// and not again and again.
+#[tokio::test]
+async fn one_client_has_a_shard_armed_anew_once_for_its_clock() {
+    let servers = Servers::spawn(1).await;
+    let clock = Arc::new(LosingClock::default());
+    let builder = servers.builder().label("paused");
+    let client = builder.clock(clock.clone()).build().await.unwrap();
+    let lock = client.lock("key").lease(MAX_LEASE);
+    let guard = lock.acquire().await.unwrap();
+    renewed(&guard).await;
+    let mut armed = Vec::new();
+    for _ in 0..3 {
+        clock.lose(Duration::from_millis(700));
+        assert_eq!(guard.danger().await, Danger::ClockStepped);
+        renewed(&guard).await;
+        eventually("armed anew", async || client.topology().alarms.len() == 1).await;
+        renewed(&guard).await;
+        armed.push(epoch(&client));
+    }
+    assert!(armed.iter().all(|epoch| *epoch == armed[0]), "{armed:?}");
+    let topology = client.topology();
+    let alarm = topology.alarms.values().next().unwrap();
+    assert_eq!(alarm.by, "paused");
+    assert!(alarm.by_ms >= 600, "{alarm:?}");
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 /// The holder of before believes in its lock for nearly a lease, and does not renew it.

@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::Poll,
 };
@@ -28,6 +28,7 @@ use crate::{
     limits::{BATCH_MAX, COUNTER_RAISE},
     metrics::ShardMetrics,
     shard::{ConnectionId, CounterRequest, Lane, Link, LockLane, Request, Shard, ShardError},
+    sync::Mutex,
     view::Believed,
 };
 
@@ -39,8 +40,8 @@ pub struct Needs {
     raise: AtomicBool,
     /// The greatest epoch with a state that cannot be trusted.
     distrusted: AtomicU64,
-    /// The size of the step of its clock; 0: no step.
-    clock_step_ms: AtomicI64,
+    /// The step of its clock, or of this process's.
+    clock_step: Mutex<Option<ClockStep>>,
     something: Notify,
 }
 
@@ -88,16 +89,13 @@ impl Needs {
         self.note(&self.arm);
     }
 
-    /// The step of its wall clock in milliseconds, since the last call.
-    pub fn take_clock_step(&self) -> Option<i64> {
-        Some(self.clock_step_ms.swap(0, Relaxed)).filter(|by_ms| *by_ms != 0)
+    /// The step of its wall clock, or of this process's clock, since the last call.
+    pub(crate) fn take_clock_step(&self) -> Option<ClockStep> {
+        self.clock_step.lock().take()
     }
 
-    /// Has the holders of its locks warned, and the shard armed anew, unless this was done since
-    /// its clock was last as expected.
     pub(super) fn clock_stepped(&self, step: ClockStep) {
-        self.clock_step_ms.store(step.by_ms, Relaxed);
-        self.distrust(step.epoch);
+        *self.clock_step.lock() = Some(step);
         self.something.notify_one();
     }
 

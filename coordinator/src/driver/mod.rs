@@ -38,8 +38,10 @@ use crate::{
 };
 use lane::Lanes;
 pub use lane::Needs;
+pub(crate) use server_clock::{ClockStep, Comparison};
 use membership::Membership;
 use queue::Queue;
+use server_clock::ServerClock;
 
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -98,6 +100,7 @@ pub struct Driver {
     needs: Arc<Needs>,
     membership: Arc<Membership>,
     metrics: Arc<ShardMetrics>,
+    server_clock: Arc<ServerClock>,
 }
 
 /// The context that all drivers of an engine share.
@@ -130,13 +133,14 @@ impl Driver {
         let needs = Arc::new(Needs::default());
         let membership = Arc::new(Membership::new(life, epoch));
         let metrics = Arc::new(ShardMetrics::default());
+        let server_clock = Arc::<ServerClock>::default();
         let lanes = Lanes {
             id: id.clone(),
             shard: shard.clone(),
             needs: needs.clone(),
             membership: membership.clone(),
             metrics: metrics.clone(),
-            server_clock: Arc::default(),
+            server_clock: server_clock.clone(),
             around: around.clone(),
         };
         let work = (0..shard.work_lanes()).map(|_| lanes.locks(LockLane::Work));
@@ -162,6 +166,7 @@ impl Driver {
             needs,
             membership,
             metrics,
+            server_clock,
         })
     }
 
@@ -193,6 +198,12 @@ impl Driver {
     /// go on.
     pub fn refuse_new_locks(&self, error: Option<&ShardError>) {
         self.work.iter().for_each(|queue| queue.refuse_new(error));
+    }
+
+    /// What the shard's clock says about `step` of another one's, by an answer to a request that was sent at `asked` or
+    /// later.
+    pub(crate) fn compare(&self, step: &ClockStep, asked: Instant) -> Option<Comparison> {
+        self.server_clock.compare(step, asked)
     }
 
     /// Whether answers from `life` of the shard count.

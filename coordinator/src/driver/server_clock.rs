@@ -4,7 +4,7 @@
 //! Each answer has the server's time. By one answer, the difference between the clocks lies in [now
 //! − received, now + 1 ms − sent]. Rates may differ by `rho`, so an earlier interval widens with
 //! time. If the interval of a later answer lies away from it by more than the margin, one of the
-//! clocks stepped.
+//! clocks stepped. The clocks of other servers tell which one.
 
 use crate::{
     clock::Instant,
@@ -18,6 +18,40 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct ServerClock(Mutex<Known>);
 
+/// By how much a server's clock has shifted against the engine's, at least and at most: in nanoseconds, negative if it fell
+/// behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shift {
+    least: i128,
+    most: i128,
+}
+
+impl Shift {
+    /// The least size.
+    fn by(self) -> i128 {
+        self.least.max(0) + self.most.min(0)
+    }
+
+    /// Whether it certainly goes the same way.
+    fn goes_with(self, other: Self) -> bool {
+        self.by() != 0 && self.by().signum() == other.by().signum()
+    }
+
+    /// Whether it may be the same.
+    fn may_be(self, other: Self) -> bool {
+        self.least <= other.most && other.least <= self.most
+    }
+}
+
+/// What the clock of a shard says about the step of another one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// It shifted the same way: the engine's clock is to blame.
+    Moved,
+    /// It did not: the other one is to blame.
+    Stood,
+}
+
 /// The times when an exchange began and ended, by the engine's clock; and when the server answered,
 /// by its own.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +61,16 @@ pub(super) struct Exchange {
     pub(super) now: ShardTime,
 }
 
-/// A step of a server's wall clock.
+/// A step of a server's wall clock, or of the engine's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ClockStep {
+pub(crate) struct ClockStep {
     /// The least size of the step, forwards or back.
-    pub(super) by_ms: i64,
+    pub(crate) by_ms: i64,
     /// The shard's epoch, allotted or armed, when its clock last was as expected.
-    pub(super) epoch: Epoch,
+    pub(crate) epoch: Epoch,
+    shift: Shift,
+    /// When that was.
+    since: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +78,12 @@ struct Known {
     reference: Option<Reference>,
     /// An answer to an earlier request may be from before a known step.
     since: Instant,
+    /// The shift that the last answer showed, and when its request was sent.
+    last: Option<(Instant, Shift)>,
+    /// The last step.
+    stepped: Option<Shift>,
+    /// No answer showed any shift since.
+    clean_since: Instant,
 }
 
 /// An interval that contained the difference, in nanoseconds.
@@ -82,12 +125,17 @@ impl ServerClock {
                 high,
                 at: received,
             });
+            (known.last, known.stepped, known.clean_since) = (None, None, received);
             return None;
         };
         let between = received.since(former.at) + former.at.since(received);
         let drift = (between * RHO_PERMILLE / 1000).as_nanos() as i128;
         let (least, most) = (former.low - drift, former.high + drift);
-        let by = (low - most).max(0) + (high - least).min(0);
+        let shift = Shift {
+            least: low - most,
+            most: high - least,
+        };
+        let (by, last_clean) = (shift.by(), former.at);
         let its_epoch = std::mem::replace(&mut former.epoch, epoch);
         let stepped = by.unsigned_abs() > MARGIN.as_nanos();
         if stepped {
@@ -97,11 +145,35 @@ impl ServerClock {
             (former.low, former.high) = (low.max(least), high.min(most));
             former.at = received.max(former.at);
         }
+        known.last = Some((sent, shift));
+        if by != 0 {
+            known.clean_since = received;
+        }
         // A deviation below the margin changes no reference: small steps add up.
-        stepped.then_some(ClockStep {
-            by_ms: (by / 1_000_000) as i64,
-            epoch: its_epoch,
+        stepped.then(|| {
+            known.stepped = Some(shift);
+            ClockStep {
+                by_ms: (by / 1_000_000) as i64,
+                epoch: its_epoch,
+                shift,
+                since: last_clean,
+            }
         })
+    }
+
+    /// Compares this clock with another shard's that made `step`, by an answer to a request that was sent at `asked` or
+    /// later. `None`: it says nothing.
+    pub(super) fn compare(&self, step: &ClockStep, asked: Instant) -> Option<Comparison> {
+        let known = self.0.lock();
+        let stepped = known.stepped.filter(|_| known.since >= step.since);
+        let last = known.last.filter(|(sent, _)| *sent >= asked);
+        let shifts = stepped.into_iter().chain(last.map(|(_, shift)| shift));
+        if shifts.clone().any(|shift| shift.goes_with(step.shift)) {
+            return Some(Comparison::Moved);
+        }
+        let (_, shift) = last?;
+        let stood = known.clean_since <= step.since && !shift.may_be(step.shift);
+        stood.then_some(Comparison::Stood)
     }
 }
 
@@ -167,6 +239,48 @@ mod tests {
         let by = 700 * MS as i64;
         assert!(observe(&clock, exchange(1_000 * MS, MS, MS, by)).is_some());
         assert_eq!(observe(&clock, exchange(999 * MS, MS, 50 * MS, 0)), None);
+    }
+
+    /// Two shards, at which the engine looks in turn. The clock of the first one shifts, or the engine's own.
+    #[test]
+    fn another_clock_tells_whose_step_it_was() {
+        let by = 700 * MS as i64;
+        for (own, expected) in [(false, Comparison::Stood), (true, Comparison::Moved)] {
+            let [one, other] = [watched(), watched()];
+            for at in 1..10 {
+                assert_eq!(observe(&one, exchange(at * 100 * MS, MS, MS, 0)), None);
+                let later = exchange(at * 100 * MS + 50 * MS, MS, MS, 0);
+                assert_eq!(observe(&other, later), None);
+            }
+            let step = one.observe(&life(), Epoch(7), exchange(1_000 * MS, MS, MS, by));
+            let (step, asked) = (step.unwrap(), Instant::from_nanos(1_002 * MS));
+            assert_eq!(other.compare(&step, asked), None, "it was not asked");
+            let its = if own { by } else { 0 };
+            observe(&other, exchange(1_003 * MS, MS, MS, its));
+            assert_eq!(other.compare(&step, asked), Some(expected));
+            // Once its step is known, it is as expected.
+            observe(&other, exchange(1_010 * MS, MS, MS, its));
+            assert_eq!(other.compare(&step, asked), Some(expected));
+        }
+    }
+
+    /// The engine's clock loses 2 % of the time: 20 ms per second. The servers are asked at different times.
+    #[test]
+    fn of_a_slow_clock_no_server_is_accused() {
+        let [one, other] = [watched(), watched()];
+        let slow = |at: u64| exchange(at * MS, MS, MS, (at * MS / 50) as i64);
+        let mut steps = 0;
+        for at in (1_000..60_000).step_by(700) {
+            observe(&other, slow(at));
+            let step = one.observe(&life(), Epoch(7), slow(at + 300));
+            if let Some(step) = step {
+                observe(&other, slow(at + 310));
+                let asked = Instant::from_nanos((at + 305) * MS);
+                assert_ne!(other.compare(&step, asked), Some(Comparison::Stood), "{at}");
+                steps += 1;
+            }
+        }
+        assert!(steps > 5, "{steps}");
     }
 
     #[test]

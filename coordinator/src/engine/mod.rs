@@ -160,7 +160,7 @@ impl Engine {
         };
         let queues = Handle::new(queues, authority);
         let inner = Arc::new(Inner {
-            label,
+            label: label.clone(),
             queues,
             routing,
             requests,
@@ -169,7 +169,8 @@ impl Engine {
             coordinators,
             around,
         });
-        monitor::start(&inner.routing, &inner.store, &inner.around, servers_are_new).await;
+        let stewards = (&inner.routing, &inner.store, label);
+        monitor::start(stewards, &inner.around, servers_are_new).await;
         stop_if_dropped.disarm();
         Self(inner)
     }

@@ -1,6 +1,6 @@
 //! The first record of a topology.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight, Zone};
 
@@ -92,6 +92,7 @@ impl Topology {
             declaring: Namespaces::default(),
             declared: MapVersion::UNKNOWN,
             shards,
+            alarms: BTreeMap::new(),
             table,
             goal: None,
             migrations: Vec::new(),

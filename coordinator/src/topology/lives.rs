@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use ringfence_ring::ShardId;
 
-use super::{Migration, ShardName, Topology, TopologyError};
+use super::{ClockAlarm, Migration, ShardName, Topology, TopologyError};
 use crate::{
     ids::{Epoch, Life},
     shard::Grace,
 };
+
+/// The time between two alarms that one process raises alone, in recovery periods.
+const ALARMS_APART: u32 = 10;
 
 impl Topology {
     /// An unused epoch.
@@ -34,11 +37,23 @@ impl Topology {
         let mut next = self.clone();
         next.version += 1;
         next.last_epoch = self.next_epoch(unix)?;
-        let Some(entry) = next.shards.get_mut(&ShardName(shard.clone())) else {
+        let name = ShardName(shard.clone());
+        let Some(entry) = next.shards.get_mut(&name) else {
             return Ok(None);
         };
+        if entry.life != life {
+            next.alarms.remove(&name);
+        }
         (entry.life, entry.epoch, entry.used) = (life, next.last_epoch, true);
         Ok(Some(next))
+    }
+
+    /// The last alarm about the clock of `shard`, if it is so recent at `unix` that one process alone may raise no other: new
+    /// locks would wait for more than a tenth of the time because of one clock.
+    pub(crate) fn recent_alarm(&self, shard: &ShardId, unix: Duration) -> Option<&ClockAlarm> {
+        let apart = (self.constants.grace() * ALARMS_APART).as_secs();
+        let alarm = self.alarms.get(&ShardName(shard.clone()));
+        alarm.filter(|alarm| alarm.unix_s.abs_diff(unix.as_secs()) < apart)
     }
 
     /// How long `shard` grants nothing after it is armed.

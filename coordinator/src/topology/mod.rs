@@ -33,7 +33,7 @@ pub use migration::{Goal, Migration, MigrationId, Weights};
 pub use namespaces::{DeclareError, Namespaces};
 pub use openings::Opening;
 pub use preview::{Preview, Share};
-pub use record::{Home, ShardEntry, ShardName, Status, Topology, Version};
+pub use record::{ClockAlarm, Home, ShardEntry, ShardName, Status, Topology, Version};
 pub use resize::{Change, ResizeError};
 pub use store::{Swap, TopologyError, TopologyStore};
 pub use turn::Round;

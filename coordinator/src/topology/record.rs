@@ -52,6 +52,18 @@ pub struct ShardEntry {
     pub changed: MapVersion,
 }
 
+/// A process had a shard armed anew, because the shard's clock seemed to step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockAlarm {
+    /// The label of the process.
+    pub by: String,
+    /// The least size of the step, forwards or back.
+    pub by_ms: i64,
+    /// When that was, by the wall clock of the process: seconds since 1970.
+    pub unix_s: u64,
+}
+
 /// The topology record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +95,9 @@ pub struct Topology {
     pub declared: MapVersion,
     /// The members.
     pub shards: BTreeMap<ShardName, ShardEntry>,
+    /// The last alarm about the clock of each shard, in its present life.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub alarms: BTreeMap<ShardName, ClockAlarm>,
     /// The owner of each slot of every rank.
     #[serde(serialize_with = "table_to_hex", deserialize_with = "table_from_hex")]
     pub table: Table,

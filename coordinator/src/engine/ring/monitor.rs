@@ -11,11 +11,12 @@ use super::{super::local::events, checks, renewer::LeaseRenewer, routing::Routin
 use crate::{
     arming::{ArmError, Arming, Known},
     clock::sleep_until,
-    driver::Context,
+    driver::{ClockStep, Comparison, Context},
     ids::Epoch,
+    name::Label,
     shard::{ControlLink, ShardError},
     sync::Mutex,
-    topology::{Swap, Topology, TopologyError, TopologyStore},
+    topology::{ClockAlarm, Swap, Topology, TopologyError, TopologyStore},
 };
 
 /// Minimum pause between two looks at one shard.
@@ -23,6 +24,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A connection without a request for this long is closed.
 const IDLE: Duration = Duration::from_secs(5);
+
+/// How long other shards are waited for when they are asked for the time.
+const TIME_WITHIN: Duration = Duration::from_secs(1);
 
 /// Pause before the topology is read again because a shard said that it has changed.
 const REFRESH: Duration = Duration::from_millis(20);
@@ -33,14 +37,14 @@ const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// Arms every shard once and marks it quiet, then starts a task for each, and one that follows the
 /// topology.
 pub(crate) async fn start(
-    routing: &Arc<Routing>,
-    store: &Arc<dyn TopologyStore>,
+    (routing, store, label): (&Arc<Routing>, &Arc<dyn TopologyStore>, Label),
     around: &Context,
     servers_are_new: bool,
 ) {
     let stewards = Stewards {
         routing: routing.clone(),
         store: store.clone(),
+        label,
         servers_are_new,
     };
     if let Some(length) = around.view.length() {
@@ -69,6 +73,7 @@ pub(crate) async fn start(
 struct Stewards {
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
+    label: Label,
     servers_are_new: bool,
 }
 
@@ -81,6 +86,7 @@ impl Stewards {
             renewer: renewer.clone(),
             routing: self.routing.clone(),
             store: self.store.clone(),
+            label: self.label.clone(),
             servers_are_new: self.servers_are_new,
         };
         if let Err(error) = monitor.bring_up().await {
@@ -232,7 +238,18 @@ struct ShardMonitor {
     renewer: Arc<LeaseRenewer>,
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
+    /// The name of this process shown to others.
+    label: Label,
     servers_are_new: bool,
+}
+
+/// Whose clock stepped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Server,
+    Own,
+    /// No other server tells.
+    Unknown,
 }
 
 impl ShardMonitor {
@@ -249,8 +266,8 @@ impl ShardMonitor {
                 drop(self.link.lock().take());
                 needs.something().await;
             }
-            if let Some(by_ms) = needs.take_clock_step() {
-                self.raise_alarm(by_ms);
+            if let Some(step) = needs.take_clock_step() {
+                self.clock_stepped(&step).await;
             }
             let tended = async {
                 if needs.take_arm() {
@@ -272,14 +289,62 @@ impl ShardMonitor {
         }
     }
 
-    /// The wall clock by which leases end has stepped.
-    fn raise_alarm(&self, by_ms: i64) {
-        tracing::warn!(
-            shard = %self.id(), by_ms,
-            "the server's wall clock stepped: its locks are in danger, and it is armed anew"
-        );
-        events::clock_stepped(self.id(), by_ms, self.renewer.around.clock.now());
+    /// The wall clock by which leases end has stepped, or the one by which guards do. Either way this process's locks are in
+    /// danger. A lease that was granted before the server's clock stepped may end earlier than its holder believes, and so
+    /// may the recovery period: then the shard is armed anew, and nobody gets new locks for a while. So no process may do that
+    /// again and again because of its own clock.
+    async fn clock_stepped(&self, step: &ClockStep) {
+        let (id, by_ms) = (self.id(), step.by_ms);
+        events::clock_stepped(id, by_ms, self.renewer.around.clock.now());
         self.renewer.endanger();
+        let (whose, unix) = (self.whose(step).await, self.renewer.around.clock.unix());
+        let topology = self.routing.topology();
+        match (whose, topology.recent_alarm(id, unix)) {
+            (Whose::Own, _) => {
+                tracing::warn!(
+                    shard = %id, by_ms,
+                    "this process's clock stepped, or runs at a wrong rate: the locks that it holds are in danger"
+                );
+                return;
+            }
+            (Whose::Unknown, Some(alarm)) => {
+                tracing::warn!(
+                    shard = %id, by_ms, since = alarm.unix_s, by = alarm.by,
+                    "the server's clock or this process's stepped: the locks that it holds are in danger. The shard was armed \
+                     anew for such a step lately, and is not for this one"
+                );
+                return;
+            }
+            _ => tracing::warn!(
+                shard = %id, by_ms,
+                "the server's wall clock stepped: its locks are in danger, and it is armed anew"
+            ),
+        }
+        self.known.lock().alarm = Some(ClockAlarm {
+            by: self.label.as_str().to_owned(),
+            by_ms,
+            unix_s: unix.as_secs(),
+        });
+        self.renewer.driver.needs().distrust(step.epoch);
+    }
+
+    /// Asks the other shards for the time: the engine's clock is to blame for a step that all of them show.
+    async fn whose(&self, step: &ClockStep) -> Whose {
+        let asked = self.renewer.around.clock.now();
+        let view = self.routing.view();
+        let others = view.renewers.iter();
+        let others = others.filter(|other| !Arc::ptr_eq(other, &self.renewer));
+        let compared = others.map(async |other| {
+            // A silent shard says nothing.
+            let _ = timeout(TIME_WITHIN, other.ask_time(self.routing.slots())).await;
+            other.driver.compare(step, asked)
+        });
+        let compared = join_all(compared).await;
+        match compared.contains(&Some(Comparison::Stood)) {
+            true => Whose::Server,
+            false if compared.contains(&Some(Comparison::Moved)) => Whose::Own,
+            false => Whose::Unknown,
+        }
     }
 
     /// Follows the topology at once if a shard has seen a later one.
@@ -313,7 +378,7 @@ impl ShardMonitor {
     async fn bring_up(&self) -> Result<(), ArmError> {
         let (driver, around) = (&self.renewer.driver, &self.renewer.around);
         let mut link = self.connect().await?;
-        let mut known = *self.known.lock();
+        let mut known = self.known.lock().clone();
         known.distrusted = driver.needs().distrusted();
         let arming = Arming {
             shard: self.id(),
@@ -324,6 +389,7 @@ impl ShardMonitor {
         };
         let topology = self.routing.topology();
         let brought_up = arming.bring_up(&mut *link, topology, &mut known).await;
+        known.alarm.take_if(|_| brought_up.is_ok());
         *self.known.lock() = known;
         let Some((topology, armed)) = brought_up? else {
             // It has left meanwhile.
