@@ -28,9 +28,11 @@
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
 //! | `monitor.rs` | arms shards and marks them quiet, follows the topology |
+//! | `clock.rs` | whose clock stepped: that of a server, or the own one |
 //! | `checks.rs` | checks again and again whether servers are set up as required |
 
 pub(crate) mod checks;
+mod clock;
 mod confirm;
 mod current_shard;
 mod in_flight;

@@ -7,11 +7,17 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
-use super::{super::local::events, checks, renewer::LeaseRenewer, routing::Routing};
+use super::{
+    super::local::events,
+    checks,
+    clock::{Whose, whose},
+    renewer::LeaseRenewer,
+    routing::Routing,
+};
 use crate::{
     arming::{ArmError, Arming, Known},
     clock::sleep_until,
-    driver::{ClockStep, Comparison, Context},
+    driver::{ClockStep, Context},
     ids::Epoch,
     name::Label,
     shard::{ControlLink, ShardError},
@@ -24,9 +30,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A connection without a request for this long is closed.
 const IDLE: Duration = Duration::from_secs(5);
-
-/// How long other shards are waited for when they are asked for the time.
-const TIME_WITHIN: Duration = Duration::from_secs(1);
 
 /// Pause before the topology is read again because a shard said that it has changed.
 const REFRESH: Duration = Duration::from_millis(20);
@@ -243,15 +246,6 @@ struct ShardMonitor {
     servers_are_new: bool,
 }
 
-/// Whose clock stepped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    Server,
-    Own,
-    /// No other server tells.
-    Unknown,
-}
-
 impl ShardMonitor {
     fn id(&self) -> &ShardId {
         self.renewer.driver.id()
@@ -297,7 +291,7 @@ impl ShardMonitor {
         let (id, by_ms) = (self.id(), step.by_ms);
         events::clock_stepped(id, by_ms, self.renewer.around.clock.now());
         self.renewer.endanger();
-        let (whose, unix) = (self.whose(step).await, self.renewer.around.clock.unix());
+        let (whose, unix) = (whose(step, &self.renewer, &self.routing).await, self.renewer.around.clock.unix());
         let topology = self.routing.topology();
         match (whose, topology.recent_alarm(id, unix)) {
             (Whose::Own, _) => {
@@ -326,25 +320,6 @@ impl ShardMonitor {
             unix_s: unix.as_secs(),
         });
         self.renewer.driver.needs().distrust(step.epoch);
-    }
-
-    /// Asks the other shards for the time: the engine's clock is to blame for a step that all of them show.
-    async fn whose(&self, step: &ClockStep) -> Whose {
-        let asked = self.renewer.around.clock.now();
-        let view = self.routing.view();
-        let others = view.renewers.iter();
-        let others = others.filter(|other| !Arc::ptr_eq(other, &self.renewer));
-        let compared = others.map(async |other| {
-            // A silent shard says nothing.
-            let _ = timeout(TIME_WITHIN, other.ask_time(self.routing.slots())).await;
-            other.driver.compare(step, asked)
-        });
-        let compared = join_all(compared).await;
-        match compared.contains(&Some(Comparison::Stood)) {
-            true => Whose::Server,
-            false if compared.contains(&Some(Comparison::Moved)) => Whose::Own,
-            false => Whose::Unknown,
-        }
     }
 
     /// Follows the topology at once if a shard has seen a later one.

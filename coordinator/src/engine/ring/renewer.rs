@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use ringfence_ring::{Slot, SlotCount};
+use ringfence_ring::Slot;
 use tokio::sync::Notify;
 
 use super::{
@@ -19,18 +19,11 @@ use super::{
 use crate::{
     clock::{Instant, sleep_until},
     driver::{Answer, Answered, Context, Driver, Respond},
-    ids::{ClientId, MapVersion, Nonce, Token},
-    limits::LEASE_MIN,
+    ids::MapVersion,
     metrics::Renewal,
-    name::{Label, LockKey, Namespace},
+    name::LockKey,
     shard::{LockMode, Op, Reply, Request, ShardError},
     sync::Mutex,
-};
-
-/// No acquisition has it.
-const NOBODY: Nonce = Nonce {
-    client: ClientId(0),
-    sequence: 0,
 };
 
 /// A failed renewal is repeated after at most this time, and at most a twelfth of the lease.
@@ -162,22 +155,6 @@ impl LeaseRenewer {
     /// The shard's wall clock stepped: locks held there may end earlier than their holders believe.
     pub(crate) fn endanger(&self) {
         self.requests.local.clock_stepped(self.driver.id());
-    }
-
-    /// Sends a request that changes nothing: its answer has the time of the shard.
-    pub(crate) async fn ask_time(&self, slots: SlotCount) {
-        let Ok(key) = LockKey::new(&Namespace::default(), b"time", slots) else {
-            return;
-        };
-        let op = Op::Confirm {
-            nonce: NOBODY,
-            label: Label::default(),
-            token: Token::default(),
-            tokens: 1,
-            lease: LEASE_MIN,
-            install: false,
-        };
-        let _ = self.driver.submit(self.request(&key, op)).await;
     }
 
     /// The leases at this shard.

@@ -132,6 +132,27 @@ impl Desk {
         self.read(names, &keys, draw).await
     }
 
+    /// As [`read_for`](Self::read_for). Ends what has ended although the clock does not show it. `None`: the attempt is in
+    /// vain.
+    async fn begin(
+        &mut self,
+        batch: &[Request],
+        drawn: Option<Drawn>,
+        more: u64,
+        recalls: bool,
+    ) -> Result<Option<Read>, ShardError> {
+        let mut read = self.read_for(batch, drawn, more, recalls).await?;
+        let acquires = |request: &Request| matches!(request.op, Op::Acquire { .. });
+        let sees = batch.iter().any(acquires);
+        if read.head_is_stale || self.tends_grace(read.now_ms, sees).await? {
+            return Ok(None);
+        }
+        if let Some(moment) = &self.view.moment {
+            read.locks.end_unchanged(moment);
+        }
+        Ok(Some(read))
+    }
+
     /// Applies `batch` with `drawn` tokens and `more`. `recalls`: without a read, if it can.
     async fn attempt(
         &mut self,
@@ -140,17 +161,9 @@ impl Desk {
         more: u64,
         recalls: bool,
     ) -> Result<Attempted, ShardError> {
-        let mut read = self.read_for(batch, drawn, more, recalls).await?;
-        if read.head_is_stale {
+        let Some(mut read) = self.begin(batch, drawn, more, recalls).await? else {
             return Ok(Attempted::Overtaken);
-        }
-        let acquires = |request: &Request| matches!(request.op, Op::Acquire { .. });
-        if (self.tends_grace(read.now_ms, batch.iter().any(acquires))).await? {
-            return Ok(Attempted::Overtaken);
-        }
-        if let Some(moment) = &self.view.moment {
-            read.locks.end_unchanged(moment);
-        }
+        };
         // The shard was quiet when the batch was made.
         let imports = imports_in(&read.names).count();
         if 1 + imports + batch.len() > self.session.commit_max() {
