@@ -104,7 +104,7 @@ async fn a_full_queue_has_room_again_as_tickets_end() {
 
     let end_all = "for _, nonce in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
         local ticket = redis.call('HGET', KEYS[2], nonce)
-        redis.call('HSET', KEYS[2], nonce, (string.gsub(ticket, '%d+$', '1')))
+        redis.call('HSET', KEYS[2], nonce, (string.gsub(ticket, '%d+|(%d+)$', '1|%1')))
     end";
     let () = desk.ask(&["EVAL", end_all, "2", &places, &tickets]).await;
     match desk.one(acquire(&key, 1_000_000)).await {
