@@ -231,6 +231,12 @@ struct LockText {
     records_seen: Sightings,
     #[serde(default, skip_serializing_if = "Sightings::is_empty")]
     queue_seen: Sightings,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    extensions: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[derive(Serialize, Deserialize)]
@@ -270,6 +276,7 @@ pub(crate) fn lock_text(lock: &LockState) -> String {
         queue,
         records_seen,
         queue_seen,
+        extensions,
     } = lock;
     let record = record.as_ref().map(record_text);
     let shares = shares.as_ref().map(|shares| {
@@ -287,6 +294,7 @@ pub(crate) fn lock_text(lock: &LockState) -> String {
         queue,
         records_seen: records_seen.clone(),
         queue_seen: queue_seen.clone(),
+        extensions: *extensions,
     })
 }
 
@@ -346,6 +354,7 @@ pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
         queue,
         records_seen,
         queue_seen,
+        extensions,
     } = serde_json::from_str(content)?;
     let shares = shares.map(|(letter, entries)| {
         let mut shares = Box::new(Shares::new(kind(letter)?));
@@ -368,6 +377,7 @@ pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
         queue: queue.transpose()?,
         records_seen,
         queue_seen,
+        extensions,
     })
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct LockState {
     pub(super) records_seen: Sightings,
     /// and when the queue was.
     pub(super) queue_seen: Sightings,
+    /// How often a record was extended and is as it was, since the clock stood still. So each extension is written, and no
+    /// sighting from before it can be.
+    pub(super) extensions: u64,
 }
 
 /// A record and its end.
@@ -103,6 +106,9 @@ impl LockState {
     /// Forgets when records and queue were seen, as far as they are not as `before`, or a record was extended: while the
     /// clock stands still, that may leave it as it was. If `moment` saw them, keeps that.
     pub(crate) fn see(&mut self, before: &Self, is_extended: bool, moment: Option<&Moment>) {
+        if is_extended && self == before {
+            self.extensions = self.extensions.wrapping_add(1);
+        }
         let records = (&self.record, &self.shares);
         if is_extended || records != (&before.record, &before.shares) {
             self.records_seen = Sightings::default();
@@ -202,5 +208,30 @@ impl Entry {
 
     pub(super) fn has_expired(&self, now_ms: u64) -> bool {
         now_ms > self.expires.at_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Instant;
+
+    /// Otherwise a sighting from before it could be committed after it.
+    #[test]
+    fn an_extension_while_the_clock_stands_still_is_a_change() {
+        let moment = Moment {
+            clock: "machine".into(),
+            at: Instant::from_nanos(1),
+        };
+        let before = LockState::default();
+        let mut seen = before.clone();
+        seen.see(&before, false, Some(&moment));
+        assert_ne!(seen.records_seen, Sightings::default());
+        let mut extended = before.clone();
+        extended.see(&before, true, None);
+        assert_ne!(extended, before);
+        let mut again = extended.clone();
+        again.see(&extended, true, None);
+        assert_ne!(again, extended);
     }
 }
