@@ -14,11 +14,11 @@ use crate::{
 /// The binaries whose tests take the most time.
 const LONGEST: [&str; 6] = [
     "ringfence-coordinator-tests main",
-    "ringfence-client main",
-    "ringfence-chaos main",
     "ringfence-cli main",
-    "ringfence-model main",
+    "ringfence-client main",
     "ringfence-server main",
+    "ringfence-chaos main",
+    "ringfence-model main",
 ];
 
 /// Builds every test, and the programs that tests start.
