@@ -334,7 +334,10 @@ async fn an_account_whose_manifest_is_gone_with_its_server_is_there_for_every_co
     servers.servers[gone].kill();
     servers.servers[gone].restart().await.unwrap();
     assert_eq!(lost(&done(&servers, &["show", "coins"])).len(), 2);
-    for args in [&["create", "coins", "--segments", "4"][..], &["sweep", "coins"]] {
+    for args in [
+        &["create", "coins", "--segments", "4"][..],
+        &["sweep", "coins"],
+    ] {
         let said = counter(&servers, args);
         assert_eq!(said.code, 69, "{said:?}");
         assert!(said.stderr.contains("coins lost segments"), "{said:?}");
@@ -423,7 +426,13 @@ async fn a_reservation_that_has_ended_is_a_failure() {
 async fn an_account_in_a_namespace_with_replicas_is_refused() {
     let servers = Servers::spawn(3).await;
     let named = servers.urls().join(",");
-    let init = ["ring", "init", "--servers-are-new", "--namespace", "ledger=3"];
+    let init = [
+        "ring",
+        "init",
+        "--servers-are-new",
+        "--namespace",
+        "ledger=3",
+    ];
     let founded = ringfence(&[&init[..], &["--redis", &named]].concat());
     assert_eq!(founded.code, 0, "{founded:?}");
     let refused = counter(&servers, &["create", "coins", "--namespace", "ledger"]);

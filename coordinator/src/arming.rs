@@ -15,9 +15,7 @@ use crate::{
     ids::Epoch,
     random::Random,
     shard::{Armed, ControlLink, Grace, ShardError},
-    topology::{
-        ClockAlarm, ShardEntry, ShardName, Swap, Topology, TopologyError, TopologyStore,
-    },
+    topology::{ClockAlarm, ShardEntry, ShardName, Swap, Topology, TopologyError, TopologyStore},
 };
 
 /// How long to wait for the process that was allotted the epoch; twice as long for each further

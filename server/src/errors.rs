@@ -237,6 +237,7 @@ fn refused(refusal: &Refusal) -> Reason {
         Refusal::Full { .. } => Reason::OutOfRange,
         Refusal::Closed => Reason::AccountClosed,
         Refusal::DeadlineTooLate { .. } => Reason::InvalidInput,
+        Refusal::ClocksDiffer { .. } => Reason::ShardUnusable,
         _ => Reason::Unspecified,
     }
 }
@@ -249,6 +250,7 @@ fn faulted(fault: &CounterFault) -> Reason {
         CounterFault::Foreign { .. } => Reason::Foreign,
         CounterFault::LocksOnly { .. } | CounterFault::NotOnDisk { .. } => Reason::ShardUnusable,
         CounterFault::TooFewReplicas { .. } => Reason::ShardUnavailable,
+        CounterFault::Replicated { .. } => Reason::InvalidInput,
         CounterFault::Closed => Reason::Stopping,
         CounterFault::NoShards
         | CounterFault::Name(_)

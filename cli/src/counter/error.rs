@@ -22,7 +22,9 @@ pub(crate) enum CliError {
         error: CounterError,
     },
     /// A signal came before the answer.
-    #[error("request {id}: {signal} came before the answer; it may have been done: repeat it with this --id")]
+    #[error(
+        "request {id}: {signal} came before the answer; it may have been done: repeat it with this --id"
+    )]
     Interrupted { id: RequestId, signal: Signal },
     /// What was reserved is not there any more.
     #[error("request {id}: the reservation was already {outcome}")]

@@ -168,10 +168,7 @@ async fn an_account_whose_manifests_server_came_back_empty_is_found_and_made_no_
 async fn repeat_deposits(coins: &Counter, ids: &[RequestId]) {
     for id in ids {
         let repeated = coins.deposit(id, one()).await;
-        let too_old = matches!(
-            repeated,
-            Err(CounterError::Refused(Refusal::TooOld { .. }))
-        );
+        let too_old = matches!(repeated, Err(CounterError::Refused(Refusal::TooOld { .. })));
         assert!(repeated.is_ok() || too_old, "{id:?}: {repeated:?}");
     }
 }

@@ -133,7 +133,7 @@ impl Proxied {
     pub(crate) async fn begin_grace(&self) {
         let (state, quiet) = (self.of_life("state").await, self.of_life("quiet").await);
         let never = (u64::MAX >> 12).to_string();
-        let grace = ["HSET", &state, "grace", &never];
+        let grace = ["HSET", &state, "grace", &never, "grace_ms", &never];
         self.servers.ask::<()>(0, &grace).await;
         self.servers.ask::<()>(0, &["DEL", &quiet]).await;
     }

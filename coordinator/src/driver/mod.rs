@@ -38,10 +38,10 @@ use crate::{
 };
 use lane::Lanes;
 pub use lane::Needs;
-pub(crate) use server_clock::{ClockStep, Comparison};
 use membership::Membership;
 use queue::Queue;
 use server_clock::ServerClock;
+pub(crate) use server_clock::{ClockStep, Comparison};
 
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));

@@ -198,7 +198,7 @@ async fn a_purge_while_the_servers_clock_is_wrong_refuses_no_new_request() {
     let days = Duration::from_secs(40 * 24 * 60 * 60);
     redis.elapse(days).await;
     assert_eq!(desk.ask(&hot, Purge).await, Ok(Reply::Purged(1)));
-    redis.set_timers_back(days).await;
+    redis.set_clock_back(days).await;
     let done = Ok(Reply::Recorded(State::Done));
     let next = id(first.time_ms() + 1, 2);
     assert_eq!(desk.ask(&hot, deposit(&next, 1)).await, done);

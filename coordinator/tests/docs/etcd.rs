@@ -34,7 +34,10 @@ async fn a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once() {
     let machines = Machines::new();
     let etcd = OnEtcd::by(machines.one.clone()).await;
     let process = |clock| etcd.process_by(clock);
-    witnessed::a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(&etcd, &machines, process).await;
+    witnessed::a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(
+        &etcd, &machines, process,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -50,7 +53,10 @@ async fn a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once() {
     let machines = Machines::new();
     let etcd = OnEtcd::by(machines.one.clone()).await;
     let process = |clock| etcd.process_by(clock);
-    witnessed::a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(&etcd, &machines, process).await;
+    witnessed::a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(
+        &etcd, &machines, process,
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -19,9 +19,7 @@ use ringfence_coordinator::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::races::{
-    Belief, LONG, WITHIN, acquire, arm, arm_with, key, nonce, renewal, request,
-};
+use super::races::{Belief, LONG, WITHIN, acquire, arm, arm_with, key, nonce, renewal, request};
 use crate::slow::MachineClock;
 
 /// The lease of holders that crash.

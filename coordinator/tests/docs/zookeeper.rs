@@ -44,7 +44,10 @@ async fn a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once() {
     let machines = Machines::new();
     let zookeeper = OnZookeeper::by(machines.one.clone()).await;
     let process = |clock| zookeeper.process_by(clock);
-    witnessed::a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(&zookeeper, &machines, process).await;
+    witnessed::a_lock_of_a_dead_holder_is_free_for_processes_that_ask_once(
+        &zookeeper, &machines, process,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -52,7 +55,8 @@ async fn a_recovery_period_ends_for_processes_that_ask_once() {
     let machines = Machines::new();
     let zookeeper = OnZookeeper::by(machines.one.clone()).await;
     let process = |clock| zookeeper.process_by(clock);
-    witnessed::a_recovery_period_ends_for_processes_that_ask_once(&zookeeper, &machines, process).await;
+    witnessed::a_recovery_period_ends_for_processes_that_ask_once(&zookeeper, &machines, process)
+        .await;
 }
 
 #[tokio::test]
@@ -60,7 +64,10 @@ async fn a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once() {
     let machines = Machines::new();
     let zookeeper = OnZookeeper::by(machines.one.clone()).await;
     let process = |clock| zookeeper.process_by(clock);
-    witnessed::a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(&zookeeper, &machines, process).await;
+    witnessed::a_ticket_of_a_dead_waiter_ends_for_processes_that_ask_once(
+        &zookeeper, &machines, process,
+    )
+    .await;
 }
 
 #[tokio::test]

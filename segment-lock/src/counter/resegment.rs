@@ -81,7 +81,9 @@ impl Counter {
                 None if in_force.is_some_and(|layout| layout.segments == segments) => return Ok(()),
                 None => {}
             }
-            let next = self.next_plan(found.manifest.without_plan(), segments).await?;
+            let next = self
+                .next_plan(found.manifest.without_plan(), segments)
+                .await?;
             self.storage
                 .manifests
                 .swap(&self.account, found.version, next)

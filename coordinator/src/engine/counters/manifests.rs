@@ -115,7 +115,10 @@ impl<H: Text> Manifests<H> for Stored {
         };
         let stored_as = H::stored_as(name);
         let copied = format!("{COPY}{text}");
-        if !self.swap_text(&stored_as, expected, text, durability).await? {
+        if !self
+            .swap_text(&stored_as, expected, text, durability)
+            .await?
+        {
             return Ok(false);
         }
         if let Some((copy, version)) = copy {
@@ -155,7 +158,10 @@ impl Stored {
             };
             let text = text.strip_prefix(COPY).unwrap_or_default();
             let copy = H::decode(text).map_err(CounterFault::from)?;
-            if newest.as_ref().is_none_or(|newest| newest.age() < copy.age()) {
+            if newest
+                .as_ref()
+                .is_none_or(|newest| newest.age() < copy.age())
+            {
                 newest = Some(copy);
             }
         }

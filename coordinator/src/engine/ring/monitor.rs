@@ -291,7 +291,10 @@ impl ShardMonitor {
         let (id, by_ms) = (self.id(), step.by_ms);
         events::clock_stepped(id, by_ms, self.renewer.around.clock.now());
         self.renewer.endanger();
-        let (whose, unix) = (whose(step, &self.renewer, &self.routing).await, self.renewer.around.clock.unix());
+        let (whose, unix) = (
+            whose(step, &self.renewer, &self.routing).await,
+            self.renewer.around.clock.unix(),
+        );
         let topology = self.routing.topology();
         match (whose, topology.recent_alarm(id, unix)) {
             (Whose::Own, _) => {

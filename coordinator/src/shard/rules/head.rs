@@ -59,13 +59,15 @@ impl Head {
     /// `moment`, if it runs at `now_ms`. Returns whether that changes anything.
     pub(crate) fn see_grace(&mut self, moment: &Moment, sees: bool, now_ms: u64) -> bool {
         let armed = self.armed.as_mut();
-        armed.filter(|armed| armed.grace.runs(now_ms)).is_some_and(|armed| {
-            if armed.seen.outlast(armed.grace, moment) {
-                armed.grace.end();
-                return true;
-            }
-            sees && armed.seen.add(moment)
-        })
+        armed
+            .filter(|armed| armed.grace.runs(now_ms))
+            .is_some_and(|armed| {
+                if armed.seen.outlast(armed.grace, moment) {
+                    armed.grace.end();
+                    return true;
+                }
+                sees && armed.seen.add(moment)
+            })
     }
 
     /// Refuses an incarnation below the fence. Otherwise the fence rises to it, whether the life is armed or not.

@@ -182,10 +182,7 @@ impl Context<'_> {
             position = Some(place.position);
         }
         let (remaining, label) = match self.live() {
-            Some(entry) => (
-                entry.expires.left(self.now_ms),
-                entry.record.label.clone(),
-            ),
+            Some(entry) => (entry.expires.left(self.now_ms), entry.record.label.clone()),
             None => (self.until_a_share_ends(), Label::default()),
         };
         Reply::Held {
