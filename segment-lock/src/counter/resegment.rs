@@ -237,12 +237,10 @@ impl Counter {
             version, manifest, ..
         } = found;
         let old = 0..manifest.segments();
-        let mut new = manifest.segments()..plan.segments.max(manifest.segments());
+        let new = manifest.segments()..plan.segments.max(manifest.segments());
         if manifest.is_restored() {
             let found = self.inspect_by(manifest).await?;
             self.replace_lost(manifest, &found, new.start).await?;
-        } else if prepared == plan.generation {
-            new = new.end..new.end;
         }
         let prepare = prepare(manifest, plan, manifest.generation());
         let terms = manifest.terms();
@@ -250,7 +248,11 @@ impl Counter {
             let prepare = prepare.clone();
             (index, Request::Create(Create { prepare, terms }))
         };
-        let mut replies = self.ask_all(manifest, new.map(create)).await?;
+        // One that was lost since is made again.
+        let mut replies = match self.ask_all(manifest, new.map(create)).await {
+            Err(_) if prepared == plan.generation && !manifest.is_restored() => Vec::new(),
+            made => made?,
+        };
         let prepare = |index| (index, Request::Prepare(prepare.clone()));
         replies.extend(self.ask_all(manifest, old.map(prepare)).await?);
         let next = match self.after(manifest, &plan, &replies)? {
