@@ -85,6 +85,7 @@ pub struct Moment {
     pub at: Instant,
 }
 
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 impl Moment {
     /// Now, if other processes read `clock`.
     pub(crate) fn now(clock: &dyn Clock) -> Option<Self> {
