@@ -127,12 +127,8 @@ impl Context {
             .iter()
             .map(async |(ShardName(shard), entry)| {
                 let link = async { self.dial.dial(shard, entry)?.connect_control().await };
-                let unknown = |error| NamespaceError::Unknown {
-                    namespace: namespace.clone(),
-                    shard: shard.clone(),
-                    error,
-                };
-                link.await.map(drop).map_err(unknown)
+                let reached = link.await.map(drop);
+                reached.map_err(|error| unknown(namespace, shard, error))
             });
         try_join_all(reached).await.map(drop)
     }
@@ -193,11 +189,7 @@ impl Context {
             };
             let pause = pauses.next(&self.random);
             if self.clock.now() + pause >= until {
-                return Err(NamespaceError::Unknown {
-                    namespace: namespace.clone(),
-                    shard: shard.clone(),
-                    error,
-                });
+                return Err(unknown(namespace, shard, error));
             }
             sleep(pause).await;
         }
@@ -239,6 +231,14 @@ impl Context {
         // Holders put their locks back until then, and waiters of before may be granted locks.
         sleep(grace_left.max(TICKET_KEEP) + TICKET_KEEP / 10).await;
         lists(&mut *link, namespace).await
+    }
+}
+
+fn unknown(namespace: &Namespace, shard: &ShardId, error: ShardError) -> NamespaceError {
+    NamespaceError::Unknown {
+        namespace: namespace.clone(),
+        shard: shard.clone(),
+        error,
     }
 }
 

@@ -87,6 +87,11 @@ impl Rank {
         matches!(self.answer, Answer::Granted(_))
     }
 
+    /// Whether it has a record that lasts at `now`.
+    fn is_live(&self, now: Instant) -> bool {
+        matches!(self.answer, Answer::Granted(grant) if now < grant.deadline)
+    }
+
     /// Its shard, and the reason why that has not granted it, if the reason is no holder. `silent`: no answer yet is a
     /// reason, too.
     pub(super) fn failure(&self, silent: bool) -> Option<(ShardId, AcquireError)> {
@@ -218,11 +223,7 @@ impl Ranks {
 
     /// How many have a record that lasts at `now`.
     pub(super) fn live(&self, now: Instant) -> usize {
-        let is_live = |rank: &&Rank| match rank.answer {
-            Answer::Granted(grant) => now < grant.deadline,
-            Answer::Pending | Answer::NotGranted => false,
-        };
-        self.all.iter().filter(is_live).count()
+        self.all.iter().filter(|rank| rank.is_live(now)).count()
     }
 
     /// The ranks where a record may be written, of those that are `missing`.
@@ -238,10 +239,7 @@ impl Ranks {
         let Some(gone_at) = rank.gone_at else {
             return true;
         };
-        let is_renewed = |rank: &&Rank| match rank.answer {
-            Answer::Granted(grant) => now < grant.deadline && rank.lease.sent() >= gone_at,
-            Answer::Pending | Answer::NotGranted => false,
-        };
+        let is_renewed = |rank: &&Rank| rank.is_live(now) && rank.lease.sent() >= gone_at;
         2 * self.all.iter().filter(is_renewed).count() > self.all.len()
     }
 
