@@ -39,16 +39,21 @@ const OTHER: Caller = Caller {
     call: 1,
 };
 
-/// A segment of the first layout, generation 1, with so much in it.
-fn segment(value: i64) -> Segment {
-    let prepare = Prepare {
+/// The first layout.
+fn first_layout() -> Prepare {
+    Prepare {
         generation: 1,
         base: 0,
         from_ms: 0,
         closed: false,
         mark_ms: 0,
         manifest: "layout".into(),
-    };
+    }
+}
+
+/// A segment of the first layout, generation 1, with so much in it.
+fn segment(value: i64) -> Segment {
+    let prepare = first_layout();
     let mut segment = Segment::new(&Create {
         prepare,
         terms: TERMS,

@@ -26,14 +26,7 @@ fn a_purge_by_a_wrong_clock_refuses_only_what_it_dropped() {
 
 #[test]
 fn a_loss_is_not_accepted_by_a_wrong_clock() {
-    let in_force = Prepare {
-        generation: 1,
-        base: 0,
-        from_ms: 0,
-        closed: false,
-        mark_ms: 0,
-        manifest: "layout".into(),
-    };
+    let in_force = first_layout();
     let max_ms = CLOCKS_APART_MS_MAX + TERMS.skew_ms;
     let at = |at_ms| {
         let differ = Refusal::ClocksDiffer {

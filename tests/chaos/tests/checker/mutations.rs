@@ -101,19 +101,29 @@ pub(crate) fn hold_past_the_deadline(history: &History) -> Option<History> {
 
 /// `history` with an operator that took the lock of `grant` from its holder just before `t_ns`.
 fn forced(history: &History, grant: &Grant<'_>, t_ns: u64) -> History {
-    let key = grant.key.to_owned();
-    let forced = |phase| {
-        let key = Some(key.clone());
+    let key = Some(grant.key.to_owned());
+    let forced = Deed {
+        fault: Some(Fault::ForceRelease),
+        key,
+        ..Deed::default()
+    };
+    with_fault(history, grant.acquired, t_ns - 2, &forced)
+}
+
+/// `history` with a fault that began at `t_ns`, and ended at once.
+fn with_fault(history: &History, like: &Event, t_ns: u64, fault: &Deed) -> History {
+    let at = |phase| {
         move |deed: &mut Deed| {
             *deed = Deed {
-                fault: Some(Fault::ForceRelease),
-                key,
-                ..Deed::ended(deed.op, Kind::Nemesis, phase)
+                op: deed.op,
+                kind: Kind::Nemesis,
+                phase,
+                ..fault.clone()
             };
         }
     };
-    let history = with(history, grant.acquired, t_ns - 2, forced(Phase::Invoke));
-    with(&history, grant.acquired, t_ns - 1, forced(Phase::Ok))
+    let history = with(history, like, t_ns, at(Phase::Invoke));
+    with(&history, like, t_ns + 1, at(Phase::Ok))
 }
 
 /// Its holder does not know that it was taken by force.
@@ -335,16 +345,11 @@ pub(crate) fn renewal_answered_lost(history: &History) -> Option<History> {
 /// `history` with a coordinator that was killed at its beginning.
 pub(crate) fn of_service(history: &History) -> History {
     let first = &history.events[0];
-    let killed = |phase| {
-        move |deed: &mut Deed| {
-            *deed = Deed {
-                fault: Some(Fault::KillCoordinator),
-                ..Deed::ended(deed.op, Kind::Nemesis, phase)
-            };
-        }
+    let killed = Deed {
+        fault: Some(Fault::KillCoordinator),
+        ..Deed::default()
     };
-    let history = with(history, first, first.t_ns, killed(Phase::Invoke));
-    with(&history, first, first.t_ns + 1, killed(Phase::Ok))
+    with_fault(history, first, first.t_ns, &killed)
 }
 
 pub(crate) fn lost_though_a_coordinator_served(history: &History) -> Option<History> {

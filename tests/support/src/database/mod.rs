@@ -187,11 +187,16 @@ fn signal_all(server: &Process, signal: Signal) -> Vec<u32> {
 
 /// Whether a process has no memory and no files any more.
 fn has_ended(id: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat"));
-    stat.map_or(true, |stat| {
-        let fields = stat.rsplit_once(')');
-        fields.is_some_and(|(_, fields)| fields.starts_with(" Z"))
-    })
+    stat(id).is_none_or(|(state, _)| state == "Z")
+}
+
+/// The state of a process, and its parent.
+fn stat(id: u32) -> Option<(String, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name is in parentheses, and may have any.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
 }
 
 fn send(id: u32, signal: Signal) {
@@ -201,18 +206,9 @@ fn send(id: u32, signal: Signal) {
 
 /// All processes, and their parents.
 fn processes() -> Vec<(u32, u32)> {
-    let parent = |id: &str| {
-        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name is in parentheses, and may have any.
-        let (_, fields) = stat.rsplit_once(')')?;
-        fields.split_whitespace().nth(1)?.parse().ok()
-    };
     let ids = fs::read_dir("/proc").unwrap().flatten();
-    let found = ids.filter_map(|entry| {
-        let id = entry.file_name().into_string().ok()?;
-        Some((id.parse().ok()?, parent(&id)?))
-    });
-    found.collect()
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id| Some((id, stat(id)?.1))).collect()
 }
 
 /// A port that was free a moment ago. It is none of those that the system gives to connections, and to listeners without a
