@@ -239,7 +239,7 @@ impl Latch {
     ///
     /// # Errors
     ///
-    /// [`LatchError::NotSet`], or its shard gave no answer: repeat it with the same request.
+    /// [`LatchError::NotSet`], [`LatchError::Lost`], or its shard gave no answer: repeat it with the same request.
     ///
     /// # Cancel safety
     ///
@@ -254,6 +254,13 @@ impl Latch {
         match counter.deposit(request, one).await {
             // As many others were counted as there may be.
             Ok(()) | Err(CounterError::Refused(Refusal::TooManyIds { .. })) => Ok(()),
+            // A latch that is made anew after a loss says that of every earlier request.
+            Err(error @ CounterError::Refused(Refusal::TooOld { .. })) => {
+                match self.remaining().await? {
+                    0 => Ok(()),
+                    _ => Err(error.into()),
+                }
+            }
             Err(error) => Err(error.into()),
         }
     }

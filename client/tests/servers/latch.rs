@@ -1,7 +1,10 @@
 //! Countdown latches among processes.
 
 use redis::Value;
-use ringfence_client::{LatchError, counter::Durability};
+use ringfence_client::{
+    LatchError,
+    counter::{Durability, RequestId, Terms},
+};
 use ringfence_test_support::{Servers, eventually};
 use tokio::{
     task::JoinSet,
@@ -103,4 +106,33 @@ async fn a_latch_whose_counts_were_lost_says_so() {
     servers.servers[0].restart().await.unwrap();
     let lost = latch.opened_within(DEADLINE).await.unwrap_err();
     assert!(matches!(lost, LatchError::Lost(_)), "{lost:?}");
+}
+
+#[tokio::test]
+async fn a_latch_made_anew_after_a_loss_takes_no_earlier_counts() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let (counters, latch) = (client.counters(), client.latch("again").unwrap());
+    latch.set(1, Durability::Memory).await.unwrap();
+    let early = counters.request("1").unwrap();
+    latch.count_down(&early).await.unwrap();
+
+    let keys: Vec<String> = servers.ask(0, &["KEYS", "*:latch:again#*"]).await;
+    let delete: Vec<_> = ["DEL"]
+        .into_iter()
+        .chain(keys.iter().map(String::as_str))
+        .collect();
+    let _: Value = servers.ask(0, &delete).await;
+    let account = client.counters_of("latch").unwrap().open("again").unwrap();
+    assert!(!account.accept().await.unwrap().is_sound());
+    let lost = latch.count_down(&early).await.unwrap_err();
+    assert!(matches!(lost, LatchError::Lost(_)), "{lost:?}");
+
+    let skew_ms = Terms::default().skew_ms;
+    let late = RequestId::new(counters.new_request().time_ms() + skew_ms + 1, "2").unwrap();
+    eventually("a request of a later time counts", async || {
+        latch.count_down(&late).await.is_ok()
+    })
+    .await;
+    latch.count_down(&early).await.unwrap();
 }
