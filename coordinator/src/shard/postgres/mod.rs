@@ -76,7 +76,7 @@ impl PostgresOptions {
 /// What a crash of the server leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// Everything that was answered. Each commit waits for the disk, as the server's `synchronous_commit` says.
+    /// Everything that was answered. Each commit waits for the disk, also where the server's `synchronous_commit` is off.
     Logged,
     /// Nothing: the shard begins another life, and holders put their locks back. No commit waits for the disk.
     Unlogged,

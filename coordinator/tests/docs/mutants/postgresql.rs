@@ -109,8 +109,8 @@ const MUTANTS: [Mutant<Postgres>; 19] = [
 
 /// Without it a commit waits until the test gives up.
 const TIME_LIMIT: [Mutant<Postgres>; 1] = [(
-    "PERFORM set_config('lock_timeout', patience, true);\n  -- Every commit",
-    "-- Every commit",
+    "PERFORM set_config('lock_timeout', patience, true);\n  -- A commit that was answered",
+    "-- A commit that was answered",
     property!(held_up::the_server_gives_up_a_commit_that_waits_too_long),
 )];
 
