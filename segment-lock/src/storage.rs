@@ -55,6 +55,8 @@ pub struct At {
     pub index: u32,
     /// Its place, by the account's manifest: a number that [`Segments::place`] has chosen.
     pub place: u32,
+    /// Whether answers wait for replicas, as the account's durability requires.
+    pub is_replicated: bool,
 }
 
 /// The storage of segments.

@@ -1,11 +1,14 @@
 //! Servers and connections in trouble.
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::OnceCell, collections::HashSet, sync::Arc, time::Duration};
 
+use futures_util::{StreamExt as _, future::join_all};
 use ringfence_client::{
     AcquireError, Client, Namespace, ReleaseAnswer,
+    counter::{Amount, Durability, Terms},
     metrics::{Renewal, ShardMetrics},
 };
+use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep};
 
@@ -148,4 +151,58 @@ async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() 
         assert_eq!(reading.metrics.expiries(), 0);
     }
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_replicas_have_a_connection_of_their_own() {
+    let servers = Servers::spawn(1).await;
+    let server = &servers.servers[0];
+    let replica = RedisServer::builder().replica_of(server.port());
+    let replica = replica.spawn().await.unwrap();
+    let client = servers.client().await;
+    let counters = client.counters();
+    let create = async |name: &str, durability| {
+        let terms = Terms {
+            durability,
+            ..Terms::default()
+        };
+        let created = OnceCell::new();
+        eventually("the replica is there", async || {
+            let account = counters.create(name, terms, 1).await;
+            account.is_ok_and(|account| created.set(account).is_ok())
+        })
+        .await;
+        created.into_inner().unwrap()
+    };
+    let safe = create("safe", Durability::Replicas(1)).await;
+    // Some of them are of the same parity.
+    let names: Vec<String> = (0..8).map(|number| format!("plain-{number}")).collect();
+    let plain = join_all(names.iter().map(|name| create(name, Durability::Memory))).await;
+    drop(replica);
+
+    let redis = redis::Client::open(server.url()).unwrap();
+    let seen = redis.get_async_monitor().await.unwrap();
+    let mut seen = seen.into_on_message::<String>();
+    let one = Amount::new(1).unwrap();
+    let request = counters.new_request();
+    safe.deposit(&request, one).await.unwrap_err();
+    for account in &plain {
+        account.deposit(&request, one).await.unwrap();
+    }
+    let _: String = servers.ask(0, &["ECHO", "end"]).await;
+    let (mut waited, mut went_on) = (HashSet::new(), HashSet::new());
+    while let Some(command) = seen
+        .next()
+        .await
+        .filter(|command| !command.contains("\"end\""))
+    {
+        let connection = command.split([' ', ']']).nth(2).unwrap().to_owned();
+        if command.contains("\"WAIT\"") {
+            waited.insert(connection);
+        } else if command.contains(":plain-") {
+            went_on.insert(connection);
+        }
+    }
+    assert!(!waited.is_empty() && !went_on.is_empty());
+    assert!(waited.is_disjoint(&went_on), "{waited:?} {went_on:?}");
 }

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A lane has one connection and one batch under way. There are two work lanes, by slot, so that
-//! the server has work while answers are on their way. Counters have two lanes as well, and one
-//! more for requests that only forget ids, because no caller waits for these. Nothing is sent by a
+//! the server has work while answers are on their way. Counters have two lanes as well; one more
+//! for requests whose answers may wait for replicas, because a batch waits for its slowest answer;
+//! and one for requests that only forget ids, because no caller waits for these. Nothing is sent by a
 //! timer. Nothing is stored for later while the shard is unreachable: requests are refused at once,
 //! and the caller decides.
 
@@ -96,6 +97,7 @@ pub struct Driver {
     work: Vec<Arc<Queue<Request>>>,
     renew: Arc<Queue<Request>>,
     counters: [Arc<Queue<CounterRequest>>; LANES_BY_SLOT],
+    replicated: Arc<Queue<CounterRequest>>,
     forgetting: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
     membership: Arc<Membership>,
@@ -147,7 +149,7 @@ impl Driver {
         let work = work.collect();
         let renew = lanes.locks(LockLane::Renew);
         let counters = std::array::from_fn(|_| lanes.counters());
-        let forgetting = lanes.counters();
+        let [replicated, forgetting] = std::array::from_fn(|_| lanes.counters());
         let listener = listener::Listener {
             id: id.clone(),
             shard: shard.clone(),
@@ -162,6 +164,7 @@ impl Driver {
             work,
             renew,
             counters,
+            replicated,
             forgetting,
             needs,
             membership,
@@ -274,7 +277,7 @@ impl Driver {
         queued.unwrap_or_else(|(respond, error)| respond.respond(Err(error)));
     }
 
-    /// Queues a request about a counter and returns the receiver of its answer.
+    /// Queues a request about a counter and returns the receiver of its answer, which `may_wait` for replicas.
     ///
     /// # Errors
     ///
@@ -286,10 +289,12 @@ impl Driver {
     pub fn submit_counter(
         &self,
         request: CounterRequest,
+        may_wait: bool,
     ) -> oneshot::Receiver<Answer<CounterReply>> {
         let (caller, answer) = oneshot::channel();
         let queue = match request.op.forgets() {
             true => &self.forgetting,
+            false if may_wait => &self.replicated,
             false => &self.counters[of_its_slot(&request.key)],
         };
         if let Err((respond, error)) = queue.push(request, Respond::Caller(caller)) {

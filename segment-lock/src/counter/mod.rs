@@ -41,7 +41,7 @@ pub use sweep::Swept;
 use patience::Patience;
 
 use crate::{
-    Account, Caller, Manifest, Manifests, RequestId, Segments,
+    Account, Caller, Durability, Manifest, Manifests, RequestId, Segments,
     segment::{Refusal, Reply, Request},
     storage::At,
 };
@@ -113,6 +113,7 @@ impl Counter {
             account: self.account.clone(),
             index,
             place: manifest.place_of(index),
+            is_replicated: matches!(manifest.terms().durability, Durability::Replicas(_)),
         }
     }
 

@@ -311,6 +311,7 @@ impl Audit {
                 account: at.account.clone(),
                 index: *to,
                 place: at.place,
+                is_replicated: false,
             };
             let lands =
                 |to: &Segment| loan.seq > to.inn.get(&at.index).copied().unwrap_or_default();

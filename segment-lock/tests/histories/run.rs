@@ -182,6 +182,7 @@ impl<'a> World<'a> {
                 account: self.accounts[account].clone(),
                 index,
                 place: 0,
+                is_replicated: false,
             }),
             Step::Accept(account) => {
                 if counters[account].accept().await.is_ok() {

@@ -107,6 +107,7 @@ async fn purge(memory: &Memory, counter: &Counter) {
         account: counter.account().clone(),
         index: 0,
         place: 0,
+        is_replicated: false,
     };
     memory.call(&at, Purge.into()).await.unwrap().unwrap();
 }
@@ -117,6 +118,7 @@ async fn freeze(memory: &Memory, frozen: bool) {
         account: account("a"),
         index: 0,
         place: 0,
+        is_replicated: false,
     };
     let caller = Caller {
         process: 9,
@@ -237,6 +239,7 @@ async fn a_transfer_of_an_id_whose_home_is_elsewhere_is_finished_where_it_is() {
         account: account("a"),
         index: 1,
         place: 0,
+        is_replicated: false,
     };
     let sent = op(&of_segment(0), transfer(7, "b"));
     memory.call(&at, sent.into()).await.unwrap().unwrap();

@@ -71,6 +71,7 @@ fn at(index: u32) -> At {
         account: account("a"),
         index,
         place: 0,
+        is_replicated: false,
     }
 }
 

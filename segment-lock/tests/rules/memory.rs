@@ -226,6 +226,7 @@ async fn sent_to_nobody() -> (Arc<Memory>, Storage, Counter) {
         account: account("a"),
         index: 0,
         place: 0,
+        is_replicated: false,
     };
     let sent = op("over", transfer(7, "b"));
     memory.call(&at, sent.into()).await.unwrap().unwrap();
@@ -266,6 +267,7 @@ async fn a_transfer_that_finds_nobody_comes_back_and_a_late_credit_is_refused() 
             account: account("b"),
             index: 0,
             place: 0,
+            is_replicated: false,
         };
         let late = memory.call(&at, credit.into()).await.unwrap();
         assert_eq!(late, Ok(Reply::Credited(Outcome::Refused)));

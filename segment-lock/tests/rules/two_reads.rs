@@ -87,6 +87,7 @@ fn at_segment<T>(memory: &Memory, index: u32, work: impl FnOnce(&mut Segment) ->
         account: account("a"),
         index,
         place: 0,
+        is_replicated: false,
     };
     memory.with_segments(|segments| work(segments.get_mut(&at).unwrap()))
 }

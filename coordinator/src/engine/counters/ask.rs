@@ -25,7 +25,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 
 impl Inner {
     /// Sends `op` to the shard of `key`, and repeats it for [`COUNTER_PATIENCE`]: every request
-    /// about counters takes effect once.
+    /// about counters takes effect once. `may_wait`: for replicas, beside the requests of other accounts.
     ///
     /// # Errors
     ///
@@ -36,6 +36,7 @@ impl Inner {
         &self,
         key: &LockKey,
         op: &CounterOp,
+        may_wait: bool,
     ) -> Result<CounterReply, StorageError> {
         if self.coordinators.is_some() {
             return Err(CounterFault::NoShards.into());
@@ -47,7 +48,7 @@ impl Inner {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut unknown = false;
         loop {
-            let fault = match self.ask_ends(key, op).await {
+            let fault = match self.ask_ends(key, op, may_wait).await {
                 Ok(CounterReply::Segment(Err(refusal))) if unknown && !goes_on(&refusal) => {
                     return Err(StorageError {
                         effect: Effect::Unknown,
@@ -76,11 +77,16 @@ impl Inner {
 
     /// Asks the shard of `key`; if the slot is migrating, both shards if necessary: one may be
     /// unreachable, and the other may have the key.
-    async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
+    async fn ask_ends(
+        &self,
+        key: &LockKey,
+        op: &CounterOp,
+        may_wait: bool,
+    ) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
         for renewer in ends(self.routing.route(key)) {
             let shard = || renewer.driver.id().clone();
-            let reply = match self.ask_at(&renewer, key, op).await {
+            let reply = match self.ask_at(&renewer, key, op, may_wait).await {
                 Ok(reply) => reply,
                 Err(fault) => {
                     away = away.or(Some(fault));
@@ -122,13 +128,14 @@ impl Inner {
         renewer: &LeaseRenewer,
         key: &LockKey,
         op: &CounterOp,
+        may_wait: bool,
     ) -> Result<CounterReply, CounterFault> {
         let request = CounterRequest {
             key: key.clone(),
             map: renewer.map(key.slot()),
             op: op.clone(),
         };
-        match renewer.driver.submit_counter(request).await {
+        match renewer.driver.submit_counter(request, may_wait).await {
             Ok(Ok(Answered { reply, .. })) => Ok(reply),
             Ok(Err(error)) => Err(CounterFault::Shard {
                 shard: renewer.driver.id().clone(),

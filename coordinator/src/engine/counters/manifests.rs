@@ -232,6 +232,7 @@ impl Stored {
 
     async fn manifest(&self, name: &str, op: CounterOp) -> Result<CounterReply, StorageError> {
         let key = self.key(name).map_err(CounterFault::from)?;
-        self.engine.0.ask_counter(&key, &op).await
+        // Its durability is in it.
+        self.engine.0.ask_counter(&key, &op, true).await
     }
 }

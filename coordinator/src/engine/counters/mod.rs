@@ -79,6 +79,7 @@ impl Stored {
             account,
             index,
             place,
+            ..
         } = at;
         let key = self.key(&lock::key(account.as_str(), *index, *place))?;
         let mut keys = self.keys.lock();
@@ -103,7 +104,12 @@ impl Segments for Stored {
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         let key = self.segment_key(at).map_err(CounterFault::from)?;
         let op = CounterOp::Segment(request);
-        match self.engine.0.ask_counter(&key, &op).await? {
+        match self
+            .engine
+            .0
+            .ask_counter(&key, &op, at.is_replicated)
+            .await?
+        {
             CounterReply::Segment(answer) => Ok(answer),
             reply => Err(CounterFault::unexpected("a segment's request", &reply).into()),
         }

@@ -97,6 +97,7 @@ fn at(name: &str, index: u32) -> At {
         account: account(name),
         index,
         place: 0,
+        is_replicated: false,
     }
 }
 

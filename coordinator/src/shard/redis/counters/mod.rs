@@ -136,7 +136,7 @@ const WHAT: &str = "a batch of counters";
 /// Waits until as many replicas as any of the answers requires have all writes, and withdraws the answers whose
 /// replicas are too few.
 ///
-/// Other requests wait meanwhile: a batch leaves when the batch before is answered.
+/// The connection's other requests wait meanwhile: a batch leaves when the batch before is answered.
 pub(super) async fn await_replicas(
     connection: &mut Connection,
     replies: &mut [CounterReply],
