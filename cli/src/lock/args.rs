@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    io::{self, IsTerminal as _},
     os::unix::ffi::OsStrExt,
     time::Duration,
 };
@@ -30,14 +31,15 @@ Exit codes:
   127  CMD is not found
   128 + signal  interrupted while waiting
    71  another error of the operating system
-Every exit code except CMD's own comes with a line on stderr.
+Every exit code except CMD's own comes with a line on stderr; with --quiet, not
+if another process held the lock.
 
 Waiting:
   ringfence waits for the holder until --wait ends; default: indefinitely. If no
   server responds from the start, it gives up when --wait ends; default: 10 s, so
   that jobs fail instead of piling up. With --wait 0s it does not wait at all:
   neither for the holder, nor for a shard that restarted, nor for a server that
-  does not respond. A wait of more than 0.5 s is explained on stderr.
+  does not respond. A wait of more than 0.5 s is explained on stderr, without --quiet.
 
 CMD:
   CMD runs directly, not through a shell, in its own process group. Its
@@ -64,16 +66,17 @@ Several holders (--mode, --permits and --of):
   runs CMD while it holds 2 of 5 permits. A key is of one kind at a time: a plain lock, a
   lock with modes, or permits (75 while it is held as another kind).
 
-Without CMD:
+Without CMD, at a terminal or with --until-eof:
   Prints the token (of each key, one per line), and holds the lock until stdin closes or one of those signals
-  comes (exit code 0), or until the lock is lost (80).
+  comes (exit code 0), or until the lock is lost (80). A shell closes the stdin of
+  what it starts with &.
 
 Coordinators (--coordinator):
   The lock is acquired and renewed by way of ringfence serve. If one of several fails,
   the lock goes on at the next, provided that they have the same handle_secret.
 
 Examples:
-  ringfence lock nightly-report --wait 0s -E 0 /opt/report --all
+  ringfence lock nightly-report --wait 0s -E 0 -q /opt/report --all
   ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu
   ringfence lock --key account/1 --key account/2 -- ./transfer 1 2
   ringfence lock render-farm --permits 2 --of 10 ./render scene-7";
@@ -131,6 +134,12 @@ pub(crate) struct Args {
     /// The exit code if another process held the lock until --wait ended
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = NOT_ACQUIRED)]
     pub(super) conflict_exit_code: u8,
+    /// Print nothing if another process holds the lock, neither while this waits nor at the end of --wait
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Without CMD: hold the lock until stdin closes, although it is no terminal
+    #[arg(long, conflicts_with = "command")]
+    until_eof: bool,
     /// The command and its arguments. Options of ringfence come before it
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -188,6 +197,11 @@ impl Args {
         if is_command_empty(&command) {
             let problem =
                 "CMD is empty: name a command, or leave out -- to hold the lock until stdin closes";
+            return Err(LockError::Usage(problem.into()));
+        }
+        if command.is_empty() && !self.until_eof && !io::stdin().is_terminal() {
+            let problem = "no CMD, and stdin is not a terminal: name a command, or give --until-eof to hold the lock until \
+                           stdin closes";
             return Err(LockError::Usage(problem.into()));
         }
         match self.ttl {

@@ -44,7 +44,7 @@ impl<'a> Ask<'a> {
         tokio::select! {
             biased;
             done = work => done,
-            never = self.reasons.tell() => match never {},
+            never = self.reasons.tell(), if !self.asked.args.quiet => match never {},
         }
     }
 

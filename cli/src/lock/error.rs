@@ -54,7 +54,7 @@ pub(crate) enum LockError {
     Lost,
     #[error("the command was killed by {0}")]
     Killed(Signal),
-    #[error("{} is not found", .0.display())]
+    #[error("{} is not found{}", .0.display(), in_a_shell(.0))]
     NotFound(OsString),
     #[error("{} cannot be executed", .program.display())]
     NotExecutable {
@@ -69,6 +69,16 @@ pub(crate) enum LockError {
 pub(super) const NEW_SERVER: &str =
     " (none, if it never held a lock and --servers-are-new says so at the founding)";
 
+/// Advice where a program's name reads like a command of a shell.
+fn in_a_shell(program: &OsStr) -> String {
+    match program.to_str() {
+        Some(text) if text.contains([' ', '&', '|', ';', '$', '>']) => {
+            format!("; CMD is not run by a shell: for one, name it: -- sh -c '{text}'")
+        }
+        _ => String::new(),
+    }
+}
+
 fn new_server(because: &AcquireError) -> &'static str {
     match because {
         AcquireError::Grace { new: true, .. } => NEW_SERVER,
@@ -77,16 +87,24 @@ fn new_server(because: &AcquireError) -> &'static str {
 }
 
 impl LockError {
+    /// Whether another process held the lock until the wait was over.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(
+            self,
+            Self::NotAcquired {
+                because: AcquireError::Held { .. },
+                ..
+            }
+        )
+    }
+
     /// What to exit with.
     pub(crate) fn code(&self, args: &Args) -> u8 {
         match self {
             Self::Usage(_) | Self::NoServer(_) | Self::TtlTooLong { .. } | Self::TtlTooShort(_) => {
                 USAGE
             }
-            Self::NotAcquired {
-                because: AcquireError::Held { .. },
-                ..
-            } => args.conflict_exit_code,
+            Self::NotAcquired { .. } if self.is_conflict() => args.conflict_exit_code,
             Self::NotAcquired { .. } => NOT_ACQUIRED,
             Self::Unusable(_) | Self::NoTopology { .. } | Self::NoTopologyYet(_) => UNAVAILABLE,
             Self::Interrupted(signal) | Self::Killed(signal) => SIGNALLED + *signal as u8,

@@ -52,10 +52,18 @@ const GIVE_BACK_WITHIN: Duration = Duration::from_secs(3);
 /// Runs the command while the lock is held; its exit code, or 128 and the signal it died by.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, LockError> {
     let asked = args.check()?;
+    match held(&asked) {
+        Err(error) if args.quiet && error.is_conflict() => Ok(error.code(args).into()),
+        ran => ran,
+    }
+}
+
+/// Acquires the lock, and goes on until it is released.
+fn held(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let ran = runtime.block_on(hold(&asked));
+    let ran = runtime.block_on(hold(asked));
     // The end of the process must not wait for a name server that does not answer.
     runtime.shutdown_background();
     ran

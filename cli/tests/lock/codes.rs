@@ -214,8 +214,21 @@ async fn a_command_that_is_empty_is_2() {
         assert!(line.starts_with("CMD is empty"), "{rest:?} {line}");
     }
     // Here the dashes stand before the key.
-    let kept = ringfence(&[&lock[..], &["--", "key"]].concat());
+    let kept = ringfence(&[&lock[..], &["--until-eof", "--", "key"]].concat());
     assert_eq!(kept.code, 0, "{kept:?}");
+    // As with `&` in a script, where it would hold nothing.
+    let refused = ringfence(&[&lock[..], &["key"]].concat());
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let line = our_line(&refused);
+    assert!(
+        line.starts_with("no CMD, and stdin is not a terminal"),
+        "{line}"
+    );
+    // Words for a shell.
+    let missing = ringfence(&[&lock[..], &["key", "true && true"]].concat());
+    assert_eq!(missing.code, 127, "{missing:?}");
+    let line = our_line(&missing);
+    assert!(line.ends_with("-- sh -c 'true && true'"), "{line}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ const LEASE: Duration = Duration::from_secs(4);
 
 /// Starts it, and waits for the token.
 async fn keep(stage: &Stage) -> (Running, u64) {
-    let mut running = stage.start("key", &[], &[]);
+    let mut running = stage.start("key", &["--until-eof"], &[]);
     let mut stdout = BufReader::new(running.0.stdout.as_mut().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).await.unwrap();

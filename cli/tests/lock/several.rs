@@ -46,7 +46,7 @@ async fn a_command_runs_under_several_keys_or_not_at_all() {
 #[tokio::test]
 async fn keys_without_a_command_print_their_tokens() {
     let stage = Stage::set(2, LEASE).await;
-    let ran = run(&stage, &["--key", "a", "--key", "b"]);
+    let ran = run(&stage, &["--until-eof", "--key", "a", "--key", "b"]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (0, 2), "{ran:?}");
     let none = run(&stage, &["--wait", "0s"]);
     assert_eq!(none.code, 2, "{none:?}");
