@@ -1,6 +1,7 @@
 //! Shards on PostgreSQL and MariaDB, beside shards on Redis and instead of them.
 
 use std::{
+    cell::OnceCell,
     collections::HashMap,
     sync::{
         Arc, Mutex,
@@ -53,6 +54,17 @@ fn ring(url: &str, args: &[&str]) -> Value {
     told(&ringfence(
         &[&["ring"], args, &["--json", "--redis", url]].concat(),
     ))
+}
+
+/// The locks at the shards of `urls`, once each of them answers in time.
+async fn listed(urls: &str) -> Value {
+    let listed = OnceCell::new();
+    eventually("each shard answers", async || {
+        let output = ringfence(&["locks", "list", "--json", "--redis", urls]);
+        output.code == 0 && listed.set(told(&output)).is_ok()
+    })
+    .await;
+    listed.into_inner().unwrap()
 }
 
 /// Runs a command that resizes; its last line says that it is done.
@@ -158,7 +170,7 @@ async fn a_ring_moves_from_redis_to_postgresql_under_load_and_no_lock_is_lost() 
         assert!(guard.is_held(), "{guard:?}");
     }
     // The home is on Redis, and a pointer on PostgreSQL.
-    let held = told(&ringfence(&["locks", "list", "--json", "--redis", &both]));
+    let held = listed(&both).await;
     let kept = held["locks"].as_array().unwrap().len();
     assert_eq!(kept, 50, "{held}");
 
@@ -254,7 +266,7 @@ async fn a_coordinator_serves_locks_on_postgresql_and_mariadb_and_no_counters() 
         guards.push(one.lock(key).acquire().await.unwrap());
     }
     load.stop_after(100).await;
-    let held = told(&ringfence(&["locks", "list", "--json", "--redis", &both]));
+    let held = listed(&both).await;
     let shards = each(&held["locks"], "shard");
     for shard in ["a", "b"] {
         assert!(shards.contains(&json!(shard)), "{held}");

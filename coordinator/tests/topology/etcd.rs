@@ -24,7 +24,7 @@ use ringfence_coordinator::{
         redis::{Founding, Joined},
     },
 };
-use ringfence_test_support::{Secured, database::etcd::Etcd};
+use ringfence_test_support::{Secured, database::etcd::Etcd, eventually};
 use tokio::time::timeout;
 
 use crate::{
@@ -231,7 +231,11 @@ async fn a_user_logs_in() {
     let etcd = Arc::get_mut(&mut etcd).unwrap();
     etcd.kill(0);
     etcd.restart(&[0]).await;
-    assert_eq!(joined.store.load().await.unwrap(), joined.topology);
+    let loaded = async || joined.store.load().await.ok();
+    eventually("it logs in again", async || {
+        loaded().await.as_ref() == Some(&joined.topology)
+    })
+    .await;
 }
 
 /// Certificates on both sides.

@@ -29,9 +29,14 @@ pub(crate) struct Context {
     pub(crate) in_memory: HashSet<PathBuf>,
     /// What random tests begin with.
     pub(crate) seed: Cell<u64>,
+    /// Jobs at a time.
+    pub(crate) jobs: usize,
     /// Tests at a time, of one binary.
     threads: usize,
 }
+
+/// Jobs at a time, at most.
+const JOBS_MAX: usize = 3;
 
 impl Context {
     /// For the checkout at `root`.
@@ -47,7 +52,8 @@ impl Context {
             tmp,
             mark: format!("{}-{}", std::process::id(), now.as_millis()),
             seed: Cell::new(now.as_micros() as u64 % 1_000_000_000),
-            // Most tests wait, for servers and time-outs, more than they compute.
+            // Jobs and tests wait, for servers and time-outs, more than they compute.
+            jobs: JOBS_MAX.min(cores + 1),
             threads: asked
                 .and_then(|asked| asked.parse().ok())
                 .unwrap_or(2 * cores),

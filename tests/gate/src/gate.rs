@@ -12,7 +12,7 @@ use crate::{
     check::Check,
     context::Context,
     leftovers, plan,
-    pool::{JOBS_AT_A_TIME, Pool},
+    pool::Pool,
     report::{Outcome, Report, Verdict},
 };
 
@@ -70,7 +70,7 @@ impl Gate {
     pub(crate) async fn tests_once(&self, built: &Built) {
         let seed = self.context.seed.get();
         let tests = plan::tests(built);
-        self.pool().run(tests, JOBS_AT_A_TIME).await;
+        self.pool().run(tests, self.context.jobs).await;
         let chaos = plan::chaos(built, seed);
         self.pool().run(chaos, CHAOS_AT_A_TIME).await;
         self.clear().await;

@@ -13,9 +13,6 @@ use crate::{
     report::{Outcome, Report, Verdict},
 };
 
-/// Jobs at a time: most wait more than they compute.
-pub(crate) const JOBS_AT_A_TIME: usize = 3;
-
 /// Jobs, and where their outcomes go.
 pub(crate) struct Pool<'a> {
     pub(crate) context: &'a Context,
@@ -33,7 +30,7 @@ impl Pool<'_> {
     /// The same, without those that take too long to end by `until`.
     pub(crate) async fn run_until(&self, jobs: Vec<Long>, until: Option<Instant>) {
         let jobs = stream::iter(jobs);
-        jobs.for_each_concurrent(JOBS_AT_A_TIME, async |long| {
+        jobs.for_each_concurrent(self.context.jobs, async |long| {
             let ends = Instant::now() + long.takes;
             match until.is_some_and(|until| ends > until) {
                 true => self.leave_out(&long.job, long.takes),

@@ -226,6 +226,7 @@ async fn happen(
         onlooker: onlooker.clone(),
         members: &members,
         gone: Vec::new(),
+        resizes: 0,
     };
     let nemesis = Nemesis {
         recorder: &recorder,

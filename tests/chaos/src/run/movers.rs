@@ -34,6 +34,8 @@ pub(super) struct Movers<'a> {
     pub(super) recorder: &'a Recorder,
     /// Nothing is waited for any longer.
     pub(super) until: Instant,
+    /// Resizes that were over in time, and not turned back.
+    pub(super) resizes: usize,
     /// Sees which slots move.
     pub(super) onlooker: Client,
     pub(super) members: &'a [(String, Mutex<Shard>)],
@@ -72,14 +74,17 @@ impl Movers<'_> {
     /// A mover failed, or cannot be started.
     pub(super) async fn suffer(&mut self, upset: &Upset) -> io::Result<()> {
         let begin = Task::begin(upset.dice);
-        match upset.trial {
+        let suffered = match upset.trial {
             Trial::Kill(phases) => self.killed(begin, phases).await,
             Trial::Stop(phase) => self.stopped(begin, phase).await,
             Trial::TwoAtOnce => self.two_at_once(begin).await,
             Trial::TurnBack(phase) => self.turned_back(begin, phase).await,
             Trial::RemoveByForce => self.removed(upset).await,
             Trial::Restart(side, phase) => self.restarted(begin, side, phase, upset).await,
-        }
+        };
+        let resizes = !matches!(upset.trial, Trial::RemoveByForce | Trial::TurnBack(_));
+        self.resizes += usize::from(resizes && Instant::now() < self.until);
+        suffered
     }
 
     /// Finishes the rest of a resize, by `until`.

@@ -18,6 +18,9 @@ use super::{
 };
 use crate::history::{Deed, Fault, Kind, Phase, Recorder};
 
+/// How long a resize may take after that, if none was over before.
+const RESIZED_WITHIN: Duration = Duration::from_secs(120);
+
 /// Does harm until it is time to stop.
 #[derive(Debug)]
 pub(super) struct Nemesis<'a> {
@@ -104,7 +107,11 @@ impl Nemesis<'_> {
     async fn to_ring(&self, movers: &mut Movers<'_>, upsets: Vec<Upset>) -> io::Result<()> {
         for upset in upsets {
             if !self.pause(upset.after).await {
-                break;
+                // On a slow machine the first one may take all the time.
+                if movers.resizes > 0 {
+                    break;
+                }
+                movers.until = Instant::now() + RESIZED_WITHIN;
             }
             movers.suffer(&upset).await?;
         }
