@@ -282,7 +282,7 @@ fn an_invalid_address_fails_without_being_repeated() {
         (&["ring", "init"][..], 2),
         (&["ring", "show"], 2),
         (&["locks", "list"], 2),
-        (&["lock", "key"], 2),
+        (&["lock", "--until-eof", "key"], 2),
         (&["demo"], 1),
     ] {
         let args = [command, &["--redis", "http://coin:s3cret@127.0.0.1:1"]].concat();

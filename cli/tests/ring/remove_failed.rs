@@ -10,7 +10,7 @@ use super::{LEASED, each, founded_with, ring, told};
 const C: (&str, usize) = ("c", 2);
 
 /// The heirs of the shard wait for the end of a lease.
-const SHORT: [&str; 2] = ["--max-lease", "6s"];
+const SHORT: [&str; 2] = ["--max-lease", "12s"];
 
 async fn client(servers: &Servers) -> Client {
     let client = Client::builder().redis([servers.urls()[0].clone()]);
@@ -75,7 +75,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
     assert_eq!(each(&shown["heirs"], "id"), ["a", "b"]);
     assert_eq!(
         (&shown["views_ms"], &shown["grace_ms"]),
-        (&json!(0), &json!(6_060))
+        (&json!(0), &json!(12_120))
     );
     let for_people = ring(&servers, &STEP_ONE);
     assert!(
@@ -128,7 +128,7 @@ async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
     assert_eq!(shown["removal"], json!("leased"));
     assert_eq!(
         (&shown["views_ms"], &shown["grace_ms"]),
-        (&json!(4_040), &json!(6_060))
+        (&json!(4_040), &json!(12_120))
     );
     let done = ring(&servers, &STEP_TWO);
     assert_eq!(done.code, 0, "{done:?}");

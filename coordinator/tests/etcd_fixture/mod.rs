@@ -17,7 +17,7 @@ use ringfence_coordinator::{
     random::Random,
     shard::{Shard, docs::DocsShard},
 };
-use ringfence_test_support::database::etcd::Etcd;
+use ringfence_test_support::{database::etcd::Etcd, eventually};
 
 use crate::{
     shared::Shared,
@@ -103,7 +103,8 @@ impl OnEtcd {
 
     /// Becomes a member of the topology.
     pub(crate) async fn join(&self) {
-        self.shard.join(TOPOLOGY, "home").await.unwrap();
+        let joins = async || self.shard.join(TOPOLOGY, "home").await.is_ok();
+        eventually("it joins", joins).await;
     }
 
     /// The shard as another process sees it.

@@ -101,8 +101,12 @@ async fn a_holder_comes_back_to_the_former_shard_once_every_view_has_ended() {
     let (one, two) = (stage.process(1).await, stage.process(2).await);
     stage.add(3, 1).await;
     let listed = Arc::new(Notify::new());
-    let told = listed.clone();
-    let (observer, _) = at(Phase::Listed, 1, move || told.notify_one());
+    let (told, to) = (listed.clone(), stage.faults(3));
+    let (observer, _) = at(Phase::Listed, 1, move || {
+        // So that the mover comes no further before it is dropped.
+        to.unreachable(true);
+        told.notify_one();
+    });
     let mover = stage.mover(16, observer);
     tokio::select! {
         biased;
@@ -110,6 +114,7 @@ async fn a_holder_comes_back_to_the_former_shard_once_every_view_has_ended() {
         resized = mover.run() => panic!("{resized:?}"),
     }
     drop(mover);
+    stage.faults(3).unreachable(false);
     let key = stage.key_of(|record, key| {
         let slot = stage.lock_key(key).slot();
         let migration = record.migration_of(slot);

@@ -20,7 +20,7 @@ use ringfence_coordinator::{
     },
     zookeeper::{ZookeeperOptions, zookeeper_shard, zookeeper_store},
 };
-use ringfence_test_support::database::zookeeper::Zookeeper;
+use ringfence_test_support::{database::zookeeper::Zookeeper, eventually};
 use zookeeper_client::Client;
 
 use crate::{
@@ -107,7 +107,8 @@ impl OnZookeeper {
 
     /// Becomes a member of the topology.
     pub(crate) async fn join(&self) {
-        self.shard.join(TOPOLOGY, "home").await.unwrap();
+        let joins = async || self.shard.join(TOPOLOGY, "home").await.is_ok();
+        eventually("it joins", joins).await;
     }
 
     /// The shard as another process sees it.

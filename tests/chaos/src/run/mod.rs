@@ -219,15 +219,8 @@ async fn happen(
     let recorder = recorder(NEMESIS)?;
     let onlooker = onlooker(&urls).await?;
     let locks = Locks::of(&keys, onlooker.clone());
-    let mut movers = Movers {
-        like: mover_args(dir, &run, seed, &urls),
-        recorder: &recorder,
-        until,
-        onlooker: onlooker.clone(),
-        members: &members,
-        gone: Vec::new(),
-        resizes: 0,
-    };
+    let like = mover_args(dir, &run, seed, &urls);
+    let mut movers = Movers::new(like, (&recorder, until), onlooker.clone(), &members);
     let nemesis = Nemesis {
         recorder: &recorder,
         until,

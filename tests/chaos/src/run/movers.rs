@@ -30,17 +30,17 @@ const RESTARTS: [Fault; 3] = [Fault::RestartEmpty, Fault::RestartAof, Fault::Res
 /// The arguments of movers, and the record of their faults.
 #[derive(Debug)]
 pub(super) struct Movers<'a> {
-    pub(super) like: MoverArgs,
-    pub(super) recorder: &'a Recorder,
+    like: MoverArgs,
+    recorder: &'a Recorder,
     /// Nothing is waited for any longer.
     pub(super) until: Instant,
     /// Resizes that were over in time, and not turned back.
     pub(super) resizes: usize,
     /// Sees which slots move.
-    pub(super) onlooker: Client,
-    pub(super) members: &'a [(String, Mutex<Shard>)],
+    onlooker: Client,
+    members: &'a [(String, Mutex<Shard>)],
     /// Those of them that failed for good: nothing more is done to them.
-    pub(super) gone: Vec<MutexGuard<'a, Shard>>,
+    gone: Vec<MutexGuard<'a, Shard>>,
 }
 
 /// What a mover is started for.
@@ -63,6 +63,26 @@ impl Task {
         let nth = self.begin.map_or(1, |dice| 1 + (dice / 3 % 2) as u32);
         let halt = Some(Halt { kill, phase, nth });
         Self { halt, ..self }
+    }
+}
+
+impl<'a> Movers<'a> {
+    /// Movers that are started as `like`, and waited for until that time.
+    pub(super) fn new(
+        like: MoverArgs,
+        (recorder, until): (&'a Recorder, Instant),
+        onlooker: Client,
+        members: &'a [(String, Mutex<Shard>)],
+    ) -> Self {
+        Self {
+            like,
+            recorder,
+            until,
+            resizes: 0,
+            onlooker,
+            members,
+            gone: Vec::new(),
+        }
     }
 }
 
