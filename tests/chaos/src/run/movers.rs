@@ -34,8 +34,8 @@ pub(super) struct Movers<'a> {
     recorder: &'a Recorder,
     /// Nothing is waited for any longer.
     pub(super) until: Instant,
-    /// Resizes that were over in time, and not turned back.
-    pub(super) resizes: usize,
+    /// Whether slots have moved, by a resize that is over.
+    pub(super) has_resized: bool,
     /// Sees which slots move.
     onlooker: Client,
     members: &'a [(String, Mutex<Shard>)],
@@ -78,7 +78,7 @@ impl<'a> Movers<'a> {
             like,
             recorder,
             until,
-            resizes: 0,
+            has_resized: false,
             onlooker,
             members,
             gone: Vec::new(),
@@ -93,7 +93,7 @@ impl Movers<'_> {
     ///
     /// A mover failed, or cannot be started.
     pub(super) async fn suffer(&mut self, upset: &Upset) -> io::Result<()> {
-        let begin = Task::begin(upset.dice);
+        let (begin, before) = (Task::begin(upset.dice), self.onlooker.topology());
         let suffered = match upset.trial {
             Trial::Kill(phases) => self.killed(begin, phases).await,
             Trial::Stop(phase) => self.stopped(begin, phase).await,
@@ -102,8 +102,13 @@ impl Movers<'_> {
             Trial::RemoveByForce => self.removed(upset).await,
             Trial::Restart(side, phase) => self.restarted(begin, side, phase, upset).await,
         };
-        let resizes = !matches!(upset.trial, Trial::RemoveByForce | Trial::TurnBack(_));
-        self.resizes += usize::from(resizes && Instant::now() < self.until);
+        if !self.has_resized && upset.trial != Trial::RemoveByForce {
+            let moved = |topology: &Topology| {
+                let owner = |slot| topology.table.owner(slot) != before.table.owner(slot);
+                topology.migrations.is_empty() && topology.table.slots().iter().any(owner)
+            };
+            self.has_resized = self.when(moved).await.is_some();
+        }
         suffered
     }
 

@@ -108,7 +108,7 @@ impl Nemesis<'_> {
         for upset in upsets {
             if !self.pause(upset.after).await {
                 // On a slow machine the first one may take all the time.
-                if movers.resizes > 0 {
+                if movers.has_resized {
                     break;
                 }
                 movers.until = Instant::now() + RESIZED_WITHIN;

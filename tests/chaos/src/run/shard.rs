@@ -75,7 +75,12 @@ impl Shard {
                 Server::PostgreSql(PostgreSql::spawn_with(&[("fsync", "off")]).await)
             }
             Kind::MariaDb => {
-                let settings = [("innodb_flush_method", "nosync"), ("sync_frm", "0")];
+                // A server that is away for a while keeps connections that nobody waits for any more.
+                let settings = [
+                    ("innodb_flush_method", "nosync"),
+                    ("sync_frm", "0"),
+                    ("max_connections", "1000"),
+                ];
                 Server::MariaDb(MariaDb::spawn_with(&settings).await)
             }
             Kind::Etcd => Server::Etcd(Etcd::spawn(1).await),
