@@ -184,12 +184,7 @@ async fn a_plan_that_a_segment_is_prepared_for_is_committed_without_the_new_ones
         (0, prepare.into()),
     ];
     for (index, request) in requests {
-        let at = At {
-            account: account("a"),
-            index,
-            place: 0,
-            is_replicated: false,
-        };
+        let at = at("a", index);
         let prepared = scene.partly.memory.call(&at, request).await;
         assert_eq!(prepared.unwrap(), Ok(Reply::Prepared));
     }

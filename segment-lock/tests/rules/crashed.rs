@@ -103,23 +103,13 @@ async fn transfer_that_crashes_at(
 }
 
 async fn purge(memory: &Memory, counter: &Counter) {
-    let at = At {
-        account: counter.account().clone(),
-        index: 0,
-        place: 0,
-        is_replicated: false,
-    };
+    let at = at(counter.account().as_str(), 0);
     memory.call(&at, Purge.into()).await.unwrap().unwrap();
 }
 
 /// Freezes the only segment, or ends that; in the name of somebody else.
 async fn freeze(memory: &Memory, frozen: bool) {
-    let at = At {
-        account: account("a"),
-        index: 0,
-        place: 0,
-        is_replicated: false,
-    };
+    let at = at("a", 0);
     let caller = Caller {
         process: 9,
         call: 1,
@@ -235,12 +225,7 @@ async fn a_transfer_of_an_id_whose_home_is_elsewhere_is_finished_where_it_is() {
         .await
         .unwrap();
     // A caller that goes by a layout that the segment forgot.
-    let at = At {
-        account: account("a"),
-        index: 1,
-        place: 0,
-        is_replicated: false,
-    };
+    let at = at("a", 1);
     let sent = op(&of_segment(0), transfer(7, "b"));
     memory.call(&at, sent.into()).await.unwrap().unwrap();
 

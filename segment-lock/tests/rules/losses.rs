@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringfence_segment_lock::{At, Counter, Storage, memory::Memory};
+use ringfence_segment_lock::{Counter, Storage, memory::Memory};
 
 use super::*;
 
@@ -41,13 +41,13 @@ impl Pair {
 
     fn segment(&self, index: u32) -> Segment {
         self.memory
-            .with_segments(|segments| segments[&at(index)].clone())
+            .with_segments(|segments| segments[&at("a", index)].clone())
     }
 
     /// The segment restarts as it was at `earlier`.
     fn restart(&self, index: u32, earlier: Segment) {
         self.memory.with_segments(|segments| {
-            let segment = segments.get_mut(&at(index)).unwrap();
+            let segment = segments.get_mut(&at("a", index)).unwrap();
             *segment = earlier;
             segment.came_back();
         });
@@ -63,15 +63,6 @@ impl Pair {
         self.counter.deduct(&id, amount(all)).await.unwrap();
         let left = self.counter.exact_balance().await.unwrap();
         assert_eq!(left.available, 0);
-    }
-}
-
-fn at(index: u32) -> At {
-    At {
-        account: account("a"),
-        index,
-        place: 0,
-        is_replicated: false,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
-    At, Counter, CounterError, Effect, Ended, Manifest, Manifests, Reserved, Segments, Storage,
+    Counter, CounterError, Effect, Ended, Manifest, Manifests, Reserved, Segments, Storage,
     StorageError, VersionedManifest,
     memory::Memory,
     segment::{CreditId, GiveCredit, Lend, Outcome, Refusal},
@@ -222,12 +222,7 @@ async fn sent_to_nobody() -> (Arc<Memory>, Storage, Counter) {
     let storage = Storage::new(Arc::clone(&memory), 1);
     let a = counter(&storage, "a", 1).await;
     a.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
-    let at = At {
-        account: account("a"),
-        index: 0,
-        place: 0,
-        is_replicated: false,
-    };
+    let at = at("a", 0);
     let sent = op("over", transfer(7, "b"));
     memory.call(&at, sent.into()).await.unwrap().unwrap();
     (memory, storage, a)
@@ -263,12 +258,7 @@ async fn a_transfer_that_finds_nobody_comes_back_and_a_late_credit_is_refused() 
             generation: 1,
             caller: OTHER,
         };
-        let at = At {
-            account: account("b"),
-            index: 0,
-            place: 0,
-            is_replicated: false,
-        };
+        let at = at("b", 0);
         let late = memory.call(&at, credit.into()).await.unwrap();
         assert_eq!(late, Ok(Reply::Credited(Outcome::Refused)));
         let error = a.transfer(&id(NOW, "over"), amount(7), &b).await;

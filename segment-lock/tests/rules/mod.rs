@@ -14,7 +14,7 @@ mod two_reads;
 mod wrong_clocks;
 
 use ringfence_segment_lock::{
-    Account, Amount, Caller, Change, Durability, RequestId, Terms,
+    Account, Amount, At, Caller, Change, Durability, RequestId, Terms,
     segment::{Answer, Create, Loan, Op, Prepare, Reply, Request, Segment, State},
 };
 
@@ -72,6 +72,16 @@ fn id(time_ms: u64, name: &str) -> RequestId {
 
 fn account(name: &str) -> Account {
     Account::new(name).unwrap()
+}
+
+/// The segment `index` of an account.
+fn at(name: &str, index: u32) -> At {
+    At {
+        account: account(name),
+        index,
+        place: 0,
+        is_replicated: false,
+    }
 }
 
 fn deposit(value: i64) -> Change {

@@ -83,12 +83,7 @@ fn confirm(memory: &Memory, index: u32, name: &str) {
 }
 
 fn at_segment<T>(memory: &Memory, index: u32, work: impl FnOnce(&mut Segment) -> T) -> T {
-    let at = At {
-        account: account("a"),
-        index,
-        place: 0,
-        is_replicated: false,
-    };
+    let at = at("a", index);
     memory.with_segments(|segments| work(segments.get_mut(&at).unwrap()))
 }
 

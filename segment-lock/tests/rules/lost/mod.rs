@@ -11,7 +11,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
-    Account, At, Counter, CounterError, Effect, Inspection, Manifest, Manifests, Segments, Storage,
+    Account, Counter, CounterError, Effect, Inspection, Manifest, Manifests, Segments, Storage,
     StorageError, VersionedManifest,
     memory::Memory,
     segment::{
@@ -89,15 +89,6 @@ impl Scene {
 
     async fn available(&self) -> i128 {
         self.counter.exact_balance().await.unwrap().available
-    }
-}
-
-fn at(name: &str, index: u32) -> At {
-    At {
-        account: account(name),
-        index,
-        place: 0,
-        is_replicated: false,
     }
 }
 
