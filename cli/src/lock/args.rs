@@ -68,8 +68,8 @@ Several holders (--mode, --permits and --of):
 
 Without CMD, at a terminal or with --until-eof:
   Prints the token (of each key, one per line), and holds the lock until stdin closes or one of those signals
-  comes (exit code 0), or until the lock is lost (80). A shell closes the stdin of
-  what it starts with &.
+  comes (exit code 0), or until the lock is lost (80). What a script starts
+  with & has an empty stdin.
 
 Coordinators (--coordinator):
   The lock is acquired and renewed by way of ringfence serve. If one of several fails,

@@ -232,7 +232,7 @@ impl Stored {
 
     async fn manifest(&self, name: &str, op: CounterOp) -> Result<CounterReply, StorageError> {
         let key = self.key(name).map_err(CounterFault::from)?;
-        // Its durability is in it.
+        // It may require replicas: the durability is in the manifest.
         self.engine.0.ask_counter(&key, &op, true).await
     }
 }
