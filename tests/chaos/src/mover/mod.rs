@@ -19,6 +19,7 @@ use ringfence_coordinator::{
     },
 };
 use tokio::{sync::watch, time::sleep};
+use tracing_subscriber::filter::LevelFilter;
 
 use self::choose::choose;
 pub use self::halt::Halt;
@@ -75,6 +76,11 @@ pub struct MoverArgs {
 ///
 /// The history cannot be written, or it cannot go on, for a reason that does not pass.
 pub async fn run(args: MoverArgs) -> io::Result<()> {
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::DEBUG)
+        .with_ansi(false)
+        .with_writer(io::stderr)
+        .init();
     let recorder = Recorder::create(&args.dir, &args.run, args.seed, args.process)?;
     let store = join(&args.urls, &args.prefix)
         .await
@@ -116,15 +122,18 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes to the log what moves wait for.
+/// Writes to the log how far the moves are.
 async fn tell(mut progress: watch::Receiver<Progress>) {
-    let mut before = None;
+    let mut before = Progress::default();
     while progress.changed().await.is_ok() {
-        let waiting_for = progress.borrow_and_update().waiting_for.clone();
-        if let Some(waiting_for) = waiting_for.as_ref().filter(|_| waiting_for != before) {
-            eprintln!("waiting for {waiting_for}");
+        let now = Progress {
+            left: None,
+            ..progress.borrow_and_update().clone()
+        };
+        if now != before {
+            tracing::info!(?now);
         }
-        before = waiting_for;
+        before = now;
     }
 }
 

@@ -1,9 +1,9 @@
 //! Processes of this program: started, signalled, killed, waited for.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
@@ -23,11 +23,15 @@ use tokio::{
 /// Between two looks at what has become of it.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// Last lines of a log that an error tells: the directory is removed.
+const LOG_LINES: usize = 40;
+
 /// A process of ours. Killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     /// Its number in the history.
     pub(crate) number: u32,
+    log: PathBuf,
     child: Child,
 }
 
@@ -56,7 +60,7 @@ impl Process {
         dir: &Path,
         args: Vec<(&str, String)>,
     ) -> io::Result<Self> {
-        let log = File::create(dir.join(format!("{number:05}.log")))?;
+        let log = dir.join(format!("{number:05}.log"));
         // Gone with this process, however that ends.
         let mut command = Command::new("setpriv");
         command
@@ -70,9 +74,9 @@ impl Process {
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log);
+            .stderr(File::create(&log)?);
         let child = command.kill_on_drop(true).spawn()?;
-        Ok(Self { number, child })
+        Ok(Self { number, log, child })
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -104,10 +108,7 @@ impl Process {
         match self.fate(until).await? {
             // Killed: the signal came before its handler.
             Fate::Ended | Fate::Killed => Ok(()),
-            fate => Err(io::Error::other(format!(
-                "process {} got SIGTERM, and is {fate:?}",
-                self.number
-            ))),
+            fate => Err(self.fault(&format!("got SIGTERM, and is {fate:?}"))),
         }
     }
 
@@ -159,9 +160,14 @@ impl Process {
     }
 
     fn by_itself(&self, status: ExitStatus) -> io::Error {
-        let number = self.number;
-        io::Error::other(format!(
-            "process {number} ended by itself ({status}): see {number:05}.log"
-        ))
+        self.fault(&format!("ended by itself ({status})"))
+    }
+
+    /// The error that the process `did` this, with the end of its log.
+    pub(crate) fn fault(&self, did: &str) -> io::Error {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        io::Error::other(format!("process {} {did}\n{last}", self.number))
     }
 }

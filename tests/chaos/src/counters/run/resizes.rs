@@ -95,6 +95,9 @@ impl Resizes {
         args.extend(halt.map(|halt| ("--halt", halt.to_arg())));
         let mut mover = Process::start("mover", self.next, &self.dir, args)?;
         self.next += 1;
-        mover.fate(until).await
+        match mover.fate(until).await? {
+            Fate::Going => Err(mover.fault("moves slots, and is not done")),
+            fate => Ok(fate),
+        }
     }
 }
