@@ -15,6 +15,7 @@ use nix::{
 use ringfence_test_support::{
     Servers,
     database::{mariadb::MariaDb, postgresql::PostgreSql},
+    eventually,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
@@ -220,15 +221,22 @@ async fn a_standby_leads_when_the_leader_is_killed_and_when_it_gets_a_signal() {
 
 #[tokio::test]
 async fn workers_of_two_hosts_do_each_job_once_and_three_at_a_time() {
-    const JOBS: usize = 24;
     let servers = founded().await;
     let seeds = servers.urls().join(",");
+    // On a slow machine, one may be at an end before the third begins.
+    let three_at_a_time = async || most_workers_at_a_time(&seeds).await == 3;
+    eventually("three work at a time", three_at_a_time).await;
+}
+
+/// Has workers of two hosts do some jobs. Returns how many worked at a time: at most three.
+async fn most_workers_at_a_time(seeds: &str) -> i32 {
+    const JOBS: usize = 24;
     let folder = tempfile::tempdir().unwrap();
     for job in 0..JOBS {
         fs::write(folder.path().join(job.to_string()), "").unwrap();
     }
     let path = folder.path().to_str().unwrap();
-    let start = |host| Example::start("workers", &[host, path], &[("RINGFENCE_REDIS", &seeds)]);
+    let start = |host| Example::start("workers", &[host, path], &[("RINGFENCE_REDIS", seeds)]);
     let (mut one, mut two) = (start("host-1"), start("host-2"));
     let (first, second) = tokio::join!(one.rest(), two.rest());
     let mut events = BTreeSet::new();
@@ -246,6 +254,10 @@ async fn workers_of_two_hosts_do_each_job_once_and_three_at_a_time() {
         at_work += if begins { 1 } else { -1 };
         most = most.max(at_work);
     }
-    assert_eq!((most, at_work), (3, 0));
+    assert!(
+        most <= 3 && at_work == 0,
+        "{most} at a time, {at_work} at the end"
+    );
     assert!(fs::read_dir(path).unwrap().next().is_none(), "all are done");
+    most
 }
