@@ -22,6 +22,11 @@ fn rank(lease: &LeaseState) -> Option<u32> {
     lease.replica.map(|replica| replica.rank)
 }
 
+/// The deadline, then the request that it counts from: another thread may handle a later answer meanwhile.
+fn deadline_and_sent(lease: &LeaseState) -> (Instant, Instant) {
+    (lease.deadline(), lease.sent())
+}
+
 pub(crate) fn asking(lease: &LeaseState, sent: Instant) {
     tracing::debug!(
         target: TARGET,
@@ -65,14 +70,15 @@ pub(crate) fn moving(lease: &LeaseState, now: Instant) {
 /// `handed`: passed on within the process, with the next token of the acquisition.
 pub(crate) fn granted(grant: &Grant, handed: bool, judged: Instant) {
     let (lease, token) = (grant.lease(), grant.token);
+    let (deadline, sent) = deadline_and_sent(lease);
     tracing::debug!(
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
         token = token.get(),
-        sent = lease.sent().as_nanos(),
+        sent = sent.as_nanos(),
         judged = judged.as_nanos(),
-        deadline = lease.deadline().as_nanos(),
+        deadline = deadline.as_nanos(),
         turn = lease.is_claimed(),
         handed,
         "granted"
@@ -81,6 +87,7 @@ pub(crate) fn granted(grant: &Grant, handed: bool, judged: Instant) {
 
 /// A replica has a grant: it was granted, confirmed or written where it was missing.
 pub(crate) fn replica_granted(lease: &LeaseState, judged: Instant) {
+    let (deadline, sent) = deadline_and_sent(lease);
     tracing::debug!(
         target: TARGET,
         key = %lease.key,
@@ -88,9 +95,9 @@ pub(crate) fn replica_granted(lease: &LeaseState, judged: Instant) {
         of = of(lease),
         rank = rank(lease),
         token = lease.token().get(),
-        sent = lease.sent().as_nanos(),
+        sent = sent.as_nanos(),
         judged = judged.as_nanos(),
-        deadline = lease.deadline().as_nanos(),
+        deadline = deadline.as_nanos(),
         turn = lease.is_claimed(),
         "replica granted"
     );
@@ -120,6 +127,8 @@ pub(crate) fn renewing(lease: &LeaseState) {
 }
 
 pub(crate) fn renewed(lease: &LeaseState, reclaimed: bool, sent: Instant, judged: Instant) {
+    let (deadline, last_sent) = deadline_and_sent(lease);
+    let sent = sent.max(last_sent);
     tracing::debug!(
         target: TARGET,
         key = %lease.key,
@@ -129,7 +138,7 @@ pub(crate) fn renewed(lease: &LeaseState, reclaimed: bool, sent: Instant, judged
         token = lease.token().get(),
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
-        deadline = lease.deadline().as_nanos(),
+        deadline = deadline.as_nanos(),
         reclaimed,
         "renewed"
     );
