@@ -4,6 +4,7 @@
 //! ```text
 //! run ─► nemesis ─► servers, proxies, processes       by a plan that comes from the seed
 //!  ├──► coordinator processes                          two; then clients reach no server
+//!  ├──► a process with a bad clock                    beside coordinators: no shard may suffer from it
 //!  ├──► mover processes ─► resizes                    back and forth; killed, stopped, two at once
 //!  └──► client processes ─► locks ─► resource         each writes its history
 //!                └────────► history ─► checker ─► violations
@@ -19,6 +20,7 @@ pub mod election;
 pub mod history;
 pub mod ledger;
 pub mod mover;
+pub mod neighbour;
 pub mod resource;
 pub mod run;
 pub mod sets;

@@ -10,6 +10,7 @@ use ringfence_chaos::{
     counters::{self, CountersArgs, TellerArgs},
     history::History,
     mover::{self, MoverArgs},
+    neighbour::{self, NeighbourArgs},
     run::{self, Outcome, RunArgs},
 };
 
@@ -39,6 +40,8 @@ enum Command {
     #[command(hide = true)]
     Mover(MoverArgs),
     #[command(hide = true)]
+    Neighbour(NeighbourArgs),
+    #[command(hide = true)]
     Teller(TellerArgs),
 }
 
@@ -54,6 +57,7 @@ async fn main() -> ExitCode {
         Command::Client(args) => client::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Coordinator(args) => coordinator::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Mover(args) => mover::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Neighbour(args) => neighbour::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Teller(args) => counters::tell(args).await.map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {

@@ -163,7 +163,8 @@ fn with_programs(check: Check, built: &Built) -> Check {
 }
 
 fn chaos_run(built: &Built, name: &str, arguments: &str, limit: Duration) -> Check {
-    let mut check = Check::new(&format!("chaos, {name}"), arguments).within(limit);
+    let arguments = format!("{arguments} --keep-failed target/chaos");
+    let mut check = Check::new(&format!("chaos, {name}"), &arguments).within(limit);
     check.arguments.insert(0, check.program);
     check.program = built.program("ringfence-chaos");
     check

@@ -42,6 +42,8 @@ pub enum Rule {
     HandOff,
     /// Every request has an answer; after all faults are removed, every key is granted again.
     Liveness,
+    /// No shard begins a recovery period unless something happened to it.
+    Recovery,
     /// Enough happened to make the check meaningful.
     Minima,
 }
@@ -66,6 +68,7 @@ impl fmt::Display for Rule {
             Self::Line => "first come, first served within a process",
             Self::HandOff => "bounded hand-off",
             Self::Liveness => "liveness",
+            Self::Recovery => "no recovery period without a cause",
             Self::Minima => "not vacuous",
         })
     }
@@ -85,7 +88,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    pub(super) fn new<'h>(
+    pub(crate) fn new<'h>(
         rule: Rule,
         key: &str,
         what: String,

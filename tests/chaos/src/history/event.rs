@@ -257,6 +257,8 @@ pub enum Fault {
     Delay,
     /// Connections to a server stay open, and nothing comes through one way.
     BlackHole,
+    /// Connections to all servers stay open, and nothing comes through one way.
+    BlackHoles,
     /// FLUSHALL: the server forgets everything, and its life goes on.
     FlushAll,
     /// The address leads to a promoted replica for a while, then to the primary again, which was never demoted.

@@ -16,6 +16,7 @@ use crate::{
 const COUNT: usize = 2;
 /// They have numbers from here on.
 const FIRST: u32 = 50_000;
+const NEIGHBOUR: u32 = 60_000;
 /// How long one may take to serve, or to end after SIGTERM.
 const WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -23,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Shared by all, so that each goes on with the others' locks.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// All coordinators.
+/// All coordinators, and a neighbour.
 #[derive(Debug)]
 pub(super) struct Coordinators {
     dir: PathBuf,
@@ -32,6 +33,8 @@ pub(super) struct Coordinators {
     /// Number of the next process.
     next: u32,
     running: Vec<(Process, Proxy)>,
+    /// A client of the servers, with a bad clock.
+    neighbour: Process,
 }
 
 impl Coordinators {
@@ -42,6 +45,7 @@ impl Coordinators {
     /// One does not serve.
     pub(super) async fn start(dir: PathBuf, urls: Vec<String>, seed: u64) -> io::Result<Self> {
         let mut coordinators = Self {
+            neighbour: Process::start("neighbour", NEIGHBOUR, &dir, servers(&urls))?,
             dir,
             urls,
             next: FIRST,
@@ -101,7 +105,7 @@ impl Coordinators {
         Ok(())
     }
 
-    /// Ends all of them.
+    /// Ends all of them, and their neighbour.
     ///
     /// # Errors
     ///
@@ -110,7 +114,7 @@ impl Coordinators {
         for (process, _) in &mut self.running {
             process.end().await?;
         }
-        Ok(())
+        self.neighbour.end().await
     }
 
     /// Starts one, and waits until it serves. Returns its port, too.
@@ -118,14 +122,13 @@ impl Coordinators {
         let number = self.next;
         self.next += 1;
         let mut args = vec![("--handle-secret", SECRET.to_owned())];
-        args.extend(self.urls.iter().map(|url| ("--redis", url.clone())));
+        args.extend(servers(&self.urls));
         let process = Process::start("coordinator", number, &self.dir, args)?;
         let file = port_file(&self.dir, number);
         let until = Instant::now() + WITHIN;
         while !file.exists() {
             if Instant::now() > until {
-                let message = format!("coordinator {number} does not serve: see {number:05}.log");
-                return Err(io::Error::other(message));
+                return Err(process.fault("does not serve"));
             }
             sleep(LOOK_EVERY).await;
         }
@@ -133,4 +136,9 @@ impl Coordinators {
         let port = port.parse().map_err(io::Error::other)?;
         Ok((process, port))
     }
+}
+
+/// The servers at `urls`, as arguments.
+fn servers(urls: &[String]) -> Vec<(&'static str, String)> {
+    urls.iter().map(|url| ("--redis", url.clone())).collect()
 }

@@ -108,6 +108,7 @@ impl Member {
             | Fault::KillCoordinator
             | Fault::EndCoordinator
             | Fault::StopCoordinator
+            | Fault::BlackHoles
             | Fault::ForceRelease
             | Fault::KillMover
             | Fault::StopMover
@@ -178,9 +179,9 @@ pub(super) async fn befall(proxy: &Proxy, step: &Step) {
             return again_and_again(step.lasts, cut).await;
         }
         (Fault::Delay, _) => proxy.both(&Whose::All, Flow::Delay(DELAY)),
-        (Fault::BlackHole, 0) => proxy.requests(&Whose::All, Flow::Lose),
-        (Fault::BlackHole, 1) => proxy.replies(&Whose::All, Flow::Lose),
-        (Fault::BlackHole, _) => proxy.both(&Whose::All, Flow::Hold),
+        (Fault::BlackHole | Fault::BlackHoles, 0) => proxy.requests(&Whose::All, Flow::Lose),
+        (Fault::BlackHole | Fault::BlackHoles, 1) => proxy.replies(&Whose::All, Flow::Lose),
+        (Fault::BlackHole | Fault::BlackHoles, _) => proxy.both(&Whose::All, Flow::Hold),
         _ => return,
     }
     sleep(step.lasts).await;

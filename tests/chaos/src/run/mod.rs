@@ -3,29 +3,27 @@
 
 mod clients;
 mod coordinators;
+pub(crate) mod histories;
 mod locks;
 mod member;
 mod minima;
 mod movers;
 mod nemesis;
+mod once;
 mod plan;
 pub(crate) mod process;
 pub(crate) mod replicated;
 mod report;
 mod shard;
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{io, path::Path, time::Duration};
 
 use clap::Args;
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{Client, Namespace, Removal};
 use ringfence_coordinator::{
     name::KeyPrefix,
-    topology::{Constants, Namespaces, redis::Founding, shard_id},
+    topology::{Constants, Namespaces, Topology, redis::Founding, shard_id},
 };
 use ringfence_ring::{Replicas, SlotCount};
 use tempfile::TempDir;
@@ -38,15 +36,16 @@ pub(crate) use self::plan::HOME;
 use self::{
     clients::Clients,
     coordinators::Coordinators,
+    histories::Histories,
     locks::Locks,
     movers::Movers,
     nemesis::Nemesis,
     plan::Plan,
     shard::{Kind, Shard},
 };
-pub use self::{member::Member, plan::Step, report::Outcome};
+pub use self::{histories::HistoriesArgs, member::Member, plan::Step, report::Outcome};
 use crate::{
-    checker::{Counts, LIVENESS_WITHIN, check},
+    checker::{Counts, LIVENESS_WITHIN, Rule, Violation, check},
     client::ClientArgs,
     election,
     history::{History, Recorder},
@@ -102,9 +101,9 @@ pub struct RunArgs {
     /// Has shards on Redis, PostgreSQL or MariaDB, etcd and ZooKeeper. The seed chooses which of them keeps the topology's record, and which joins.
     #[arg(long)]
     pub mixed: bool,
-    /// Keeps the histories in this directory, which must not be there yet.
-    #[arg(long)]
-    pub keep: Option<PathBuf>,
+    /// Where histories are.
+    #[command(flatten)]
+    pub histories: HistoriesArgs,
 }
 
 /// Runs, heals, checks.
@@ -121,26 +120,19 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
         "chaos: seed {seed} for {:?}, removal = {removal}, on {kinds:?}",
         args.length
     );
-    let temporary = TempDir::with_prefix("ringfence-chaos-")?;
-    let dir = match &args.keep {
-        Some(dir) => {
-            std::fs::create_dir(dir)?;
-            dir.clone()
-        }
-        None => temporary.path().to_owned(),
+    let histories = Histories::create(&args.histories)?;
+    let happened = happen(seed, args, (removal, kinds), histories.dir()).await;
+    let mut violations = match happened {
+        Ok(violations) => violations,
+        Err(error) => return Err(histories.failed(error)),
     };
-    happen(seed, args, (removal, kinds), &dir).await?;
-    let history = History::read(&dir)?;
+    let history = History::read(histories.dir())?;
     let minima = match args.service {
         true => minima::of_service(args.length),
         false => minima::of_shards(args.length, &kinds),
     };
-    let violations = check(&history, &minima);
-    let kept = match (&args.keep, violations.is_empty()) {
-        (Some(dir), _) => Some(dir.clone()),
-        (None, false) => Some(temporary.keep()),
-        (None, true) => None,
-    };
+    violations.extend(check(&history, &minima));
+    let kept = histories.end(!violations.is_empty());
     Ok(Outcome {
         seed,
         length: args.length,
@@ -175,19 +167,18 @@ fn kinds(mixed: bool, seed: u64) -> [Kind; SERVERS] {
     kinds
 }
 
-/// Has everything happen, and be recorded in `dir`.
+/// Has everything happen, and be recorded in `dir`. Returns what was wrong that is not in the histories.
 async fn happen(
     seed: u64,
     args: &RunArgs,
     (removal, kinds): (Removal, [Kind; SERVERS]),
     dir: &Path,
-) -> io::Result<()> {
+) -> io::Result<Vec<Violation>> {
     let (length, service) = (args.length, args.service);
     let (lease, section) = lengths(service);
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
-    let (servers, shards) = start_servers(kinds, service, seed).await;
-    let urls: Vec<String> = servers.iter().map(Shard::url).collect();
+    let (members, urls, shards) = start_servers(kinds, service, seed).await;
     let keys = found(&urls[..shards], removal, service).await?;
     let mut coordinators = match service {
         true => Some(Coordinators::start(dir.to_owned(), urls[..shards].to_vec(), seed).await?),
@@ -195,8 +186,6 @@ async fn happen(
     };
     let of_service = coordinators.as_ref().map(Coordinators::urls);
     let direct = if service { Vec::new() } else { urls.clone() };
-    let names = (0..).map(|place| shard_id(place).to_string());
-    let members: Vec<_> = names.zip(servers.into_iter().map(Mutex::new)).collect();
 
     let socket = TempDir::with_prefix("ringfence-chaos-")?;
     let resource = Server::start(&socket.path().join("resource"), recorder(RESOURCE)?)?;
@@ -218,6 +207,7 @@ async fn happen(
     let until = Instant::now() + length;
     let recorder = recorder(NEMESIS)?;
     let onlooker = onlooker(&urls).await?;
+    let begun = onlooker.topology();
     let locks = Locks::of(&keys, onlooker.clone());
     let like = mover_args(dir, &run, seed, &urls);
     let mut movers = Movers::new(like, (&recorder, until), onlooker.clone(), &members);
@@ -242,23 +232,53 @@ async fn happen(
     for group in clients {
         group.end().await?;
     }
-    if let Some(coordinators) = coordinators {
-        coordinators.end().await?;
+    finished?;
+    let ended = onlooker.topology();
+    onlooker.close().await;
+    match coordinators {
+        Some(coordinators) => {
+            coordinators.end().await?;
+            Ok(recovered(&begun, &ended))
+        }
+        None => once::free_for_one_shots(&urls, &keys).await,
     }
-    finished
 }
 
-/// The servers, and how many of them are shards at first.
-async fn start_servers(kinds: [Kind; SERVERS], service: bool, seed: u64) -> (Vec<Shard>, usize) {
+/// The shards that began a recovery period, where nothing was done to any.
+fn recovered(begun: &Topology, ended: &Topology) -> Vec<Violation> {
+    let since = begun.shards.iter().filter_map(|(name, before)| {
+        let now = ended.shard(&name.0)?;
+        (now.epoch != before.epoch).then_some((name, now))
+    });
+    since
+        .map(|(name, now)| {
+            let told = ended.alarms.get(name);
+            let what = format!(
+                "shard {} is armed with epoch {}: {told:?}",
+                name.0, now.epoch
+            );
+            Violation::new(Rule::Recovery, "", what, [])
+        })
+        .collect()
+}
+
+/// The servers by their names, where clients find them, and how many of them are shards at first.
+async fn start_servers(
+    kinds: [Kind; SERVERS],
+    service: bool,
+    seed: u64,
+) -> (Vec<(String, Mutex<Shard>)>, Vec<String>, usize) {
     let (shards, count) = match service {
         true => (SHARDS_OF_SERVICE, SHARDS_OF_SERVICE),
         false => (SHARDS, SERVERS),
     };
-    let mut servers = Vec::new();
-    for (number, kind) in (0..).zip(kinds).take(count) {
-        servers.push(Shard::start(kind, seed ^ number).await);
+    let (mut members, mut urls) = (Vec::new(), Vec::new());
+    for (place, kind) in kinds.into_iter().enumerate().take(count) {
+        let server = Shard::start(kind, seed ^ place as u64).await;
+        urls.push(server.url());
+        members.push((shard_id(place).to_string(), Mutex::new(server)));
     }
-    (servers, shards)
+    (members, urls, shards)
 }
 
 /// The lease, and the longest critical section.

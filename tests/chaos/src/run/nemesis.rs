@@ -5,13 +5,14 @@ use std::{io, time::Duration};
 use futures_util::future::{join_all, try_join_all};
 use tokio::{
     sync::Mutex,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
     clients::Clients,
     coordinators::Coordinators,
     locks::Locks,
+    member::befall,
     movers::Movers,
     plan::{Plan, Step, Upset},
     shard::Shard,
@@ -20,6 +21,9 @@ use crate::history::{Deed, Fault, Kind, Phase, Recorder};
 
 /// How long a resize may take after that, if none was over before.
 const RESIZED_WITHIN: Duration = Duration::from_secs(120);
+
+/// What is done to one shard is over by then.
+const AT_REST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Does harm until it is time to stop.
 #[derive(Debug)]
@@ -39,6 +43,7 @@ impl Nemesis<'_> {
         movers: &mut Movers<'_>,
         coordinators: Option<&mut Coordinators>,
     ) -> io::Result<()> {
+        let to_all = self.to_all_shards(members, plan.all_shards);
         let to_shards = members.iter().zip(plan.shards);
         let to_shards = to_shards.map(|((name, member), steps)| self.to_shard(name, member, steps));
         let to_clients = clients.iter_mut().zip(plan.clients);
@@ -47,8 +52,9 @@ impl Nemesis<'_> {
         let to_locks = self.to_locks(locks, plan.locks);
         let to_ring = self.to_ring(movers, plan.ring);
         let to_coordinators = self.to_coordinators(coordinators, plan.coordinators);
-        let (_, clients, (), ring, coordinators) = tokio::join!(
+        let (_, (), clients, (), ring, coordinators) = tokio::join!(
             join_all(to_shards),
+            to_all,
             to_clients,
             to_locks,
             to_ring,
@@ -134,6 +140,27 @@ impl Nemesis<'_> {
             };
             self.recorder.record(deed.clone());
             member.suffer(&step).await;
+            let phase = Phase::Ok;
+            self.recorder.record(Deed { phase, ..deed });
+        }
+    }
+
+    /// Does something to all shards at once, but for those that failed for good or are busy with a resize.
+    async fn to_all_shards(&self, members: &[(String, Mutex<Shard>)], steps: Vec<Step>) {
+        for step in steps {
+            if !self.pause(step.after).await {
+                break;
+            }
+            let at_rest = members
+                .iter()
+                .map(|(_, member)| timeout(AT_REST_WITHIN, member.lock()));
+            let at_rest: Vec<_> = join_all(at_rest).await.into_iter().flatten().collect();
+            let deed = Deed {
+                fault: Some(step.fault),
+                ..Deed::invoke(self.recorder.next_op(), Kind::Nemesis)
+            };
+            self.recorder.record(deed.clone());
+            join_all(at_rest.iter().map(|member| befall(member.proxy(), &step))).await;
             let phase = Phase::Ok;
             self.recorder.record(Deed { phase, ..deed });
         }

@@ -26,6 +26,8 @@ pub struct Step {
 pub(super) struct Plan {
     /// To each shard, one thing after another. One of them is the topology's home.
     pub(super) shards: Vec<Vec<Step>>,
+    /// To all shards at once, one after another.
+    pub(super) all_shards: Vec<Step>,
     /// To each group of clients.
     pub(super) clients: Vec<Vec<Step>>,
     /// To locks, one after another.
@@ -149,8 +151,11 @@ impl Plan {
         let ring = ring(&mut random, length, lease);
         let force = std::iter::repeat(Fault::ForceRelease);
         let locks = steps(&mut random, length, lease / 4..lease, lease, force);
+        let together = std::iter::repeat(Fault::BlackHoles);
+        let all_shards = steps(&mut random, length, lease * 5..lease * 10, lease, together);
         Self {
             shards,
+            all_shards,
             clients,
             locks,
             ring,
@@ -169,6 +174,7 @@ impl Plan {
             coordinators: steps(&mut random, length, gap, lease, turn),
             clients: to_clients(&mut random, groups, length, lease),
             shards: Vec::new(),
+            all_shards: Vec::new(),
             locks: Vec::new(),
             ring: Vec::new(),
         }
@@ -255,9 +261,11 @@ fn steps(
         }
         let lasts = match fault {
             Fault::StopServer | Fault::StopClient => lease * 3 / 2..lease * 3,
-            Fault::Cut | Fault::CutNotifications | Fault::Delay | Fault::BlackHole => {
-                lease / 2..lease * 3 / 2
-            }
+            Fault::Cut
+            | Fault::CutNotifications
+            | Fault::Delay
+            | Fault::BlackHole
+            | Fault::BlackHoles => lease / 2..lease * 3 / 2,
             Fault::StopCoordinator => lease..lease * 3 / 2,
             // The other primary grants once its recovery period is over.
             Fault::Retarget => lease * 3 / 2..lease * 5 / 2,

@@ -116,6 +116,14 @@ impl Shard {
         }
     }
 
+    /// What is between it and its clients.
+    pub(super) fn proxy(&self) -> &Proxy {
+        match self {
+            Self::Redis(member) => member.proxy(),
+            Self::Database(database) => &database.proxy,
+        }
+    }
+
     /// Kills its server for good.
     pub(super) fn fail(&mut self) {
         match self {

@@ -11,13 +11,7 @@ mod tail;
 mod tellers;
 mod visitors;
 
-use std::{
-    io,
-    ops::RangeInclusive,
-    path::{Path, PathBuf},
-    sync::atomic::AtomicUsize,
-    time::Duration,
-};
+use std::{io, ops::RangeInclusive, path::Path, sync::atomic::AtomicUsize, time::Duration};
 
 use clap::{ArgAction, Args};
 use parking_lot::Mutex;
@@ -26,7 +20,6 @@ use ringfence_client::{
     Client,
     counter::{Durability, Terms},
 };
-use tempfile::TempDir;
 use tokio::time::Instant;
 
 use self::{
@@ -42,6 +35,8 @@ use super::{
     audit_losses, audit_visitors, read, teller::connect,
 };
 pub use report::Outcome;
+
+use crate::run::{HistoriesArgs, histories::Histories};
 
 /// Servers, of which one is no shard at first.
 const SERVERS: u64 = 4;
@@ -126,9 +121,9 @@ pub struct CountersArgs {
     /// Whether servers also restart from older copies of their files.
     #[arg(long, requires = "losses")]
     pub older_files: bool,
-    /// Keeps the logs in this directory, which must not be there yet.
-    #[arg(long)]
-    pub keep: Option<PathBuf>,
+    /// Where logs are.
+    #[command(flatten)]
+    pub histories: HistoriesArgs,
 }
 
 /// Runs, finishes, checks.
@@ -140,18 +135,15 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
     let fresh = || rand::make_rng::<StdRng>().random();
     let seed = args.seed.unwrap_or_else(fresh);
     println!("counters: seed {seed}, {} calls", args.calls);
-    let temporary = TempDir::with_prefix("ringfence-counters-")?;
-    let dir = match &args.keep {
-        Some(dir) => {
-            std::fs::create_dir(dir)?;
-            dir.clone()
-        }
-        None => temporary.path().to_owned(),
-    };
+    let histories = Histories::create(&args.histories)?;
     let begun = Instant::now();
-    let (mut outcome, found) = happen(seed, args, &dir).await?;
+    let happened = happen(seed, args, histories.dir()).await;
+    let (mut outcome, found) = match happened {
+        Ok(happened) => happened,
+        Err(error) => return Err(histories.failed(error)),
+    };
     outcome.took = begun.elapsed();
-    let attempts = read(&dir)?;
+    let attempts = read(histories.dir())?;
     outcome.count(&attempts);
     outcome
         .violations
@@ -167,11 +159,7 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
             all.chain(of_visitors).collect()
         }
     });
-    outcome.kept = match (&args.keep, outcome.violations.is_empty()) {
-        (Some(dir), _) => Some(dir.clone()),
-        (None, false) => Some(temporary.keep()),
-        (None, true) => None,
-    };
+    outcome.kept = histories.end(!outcome.violations.is_empty());
     Ok(outcome)
 }
 
