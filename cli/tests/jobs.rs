@@ -14,6 +14,7 @@ fn arguments(file: &str) -> Vec<String> {
     let mut found = lines.filter_map(|line| line.split_once("ringfence lock "));
     let (_, rest) = found.next_back().unwrap();
     let words = format!("lock {rest}").replace("/opt/report --all", "/bin/echo reported");
+    let words = words.replace("--hold-at-least 5m", "--hold-at-least 100ms");
     words.split(' ').map(str::to_owned).collect()
 }
 

@@ -68,6 +68,13 @@ impl Lock {
         self
     }
 
+    /// Keeps the lock for at least `length` once it is acquired, also if its guard is released earlier:
+    /// [`Guard::hold_at_least`].
+    pub fn hold_at_least(mut self, length: Duration) -> Self {
+        self.terms.hold_at_least = Some(length);
+        self
+    }
+
     /// Sets aside `count` fencing tokens, at most 8,192, for a holder outside of this process that hands the lock on among its
     /// own tasks: for [`Guard::detach`], with [`handoff`](crate::Builder::handoff) off. Default: 1.
     pub fn tokens(mut self, count: u32) -> Self {
@@ -192,6 +199,10 @@ impl Lock {
             tokens: self.tokens,
             ..self.terms.acquire(namespace, self.key.as_bytes(), wait)
         };
-        self.engine.acquire_share(ask, self.mode).await
+        let guard = self.engine.acquire_share(ask, self.mode).await?;
+        if let Some(length) = self.terms.hold_at_least {
+            guard.hold_at_least(length);
+        }
+        Ok(guard)
     }
 }

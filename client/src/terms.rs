@@ -13,6 +13,7 @@ pub(crate) struct Terms {
     /// None: the default namespace.
     pub(crate) namespace: Option<Result<Namespace, NameError>>,
     pub(crate) lease: Option<Duration>,
+    pub(crate) hold_at_least: Option<Duration>,
     pub(crate) wait: Option<Duration>,
     pub(crate) owner: Option<Owner>,
     pub(crate) label: Option<Label>,

@@ -54,6 +54,10 @@ CMD:
   jobs) is not stopped; processes that CMD leaves in the group when it ends
   continue without the lock.
 
+Holding on (--hold-at-least):
+  When CMD ends earlier, ringfence goes on holding the lock until that much time has passed since it was
+  acquired, then exits with CMD's exit code. A signal, or the loss of the lock, ends that at once.
+
 Several keys (--key, up to 64):
   CMD runs while all of them are held, or not at all. Processes that want the same
   keys in different orders never wait in a circle. If one is lost, all are.
@@ -76,7 +80,7 @@ Coordinators (--coordinator):
   the lock goes on at the next, provided that they have the same handle_secret.
 
 Examples:
-  ringfence lock nightly-report --wait 0s -E 0 -q /opt/report --all
+  ringfence lock nightly-report --wait 0s -E 0 -q --hold-at-least 5m /opt/report --all
   ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu
   ringfence lock --key account/1 --key account/2 -- ./transfer 1 2
   ringfence lock render-farm --permits 2 --of 10 ./render scene-7";
@@ -118,6 +122,10 @@ pub(crate) struct Args {
     /// CMD runs [default: the maximum lease of the topology]
     #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
     ttl: Option<Duration>,
+    /// Hold the lock for at least this long, also if CMD ends earlier: so a short job that several machines start by their
+    /// own clocks runs once
+    #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
+    pub(super) hold_at_least: Option<Duration>,
     /// Found a topology on the servers if they have none. All users of these locks must name the
     /// same servers; to found it beforehand: ringfence ring init
     #[arg(long)]
@@ -202,6 +210,11 @@ impl Args {
         if command.is_empty() && !self.until_eof && !io::stdin().is_terminal() {
             let problem = "no CMD, and stdin is not a terminal: name a command, or give --until-eof to hold the lock until \
                            stdin closes";
+            return Err(LockError::Usage(problem.into()));
+        }
+        if command.is_empty() && self.hold_at_least.is_some() {
+            let problem =
+                "--hold-at-least needs a CMD: without one the lock is held until stdin closes";
             return Err(LockError::Usage(problem.into()));
         }
         match self.ttl {

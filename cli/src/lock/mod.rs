@@ -34,7 +34,8 @@ mod work;
 use std::{process::ExitCode, time::Duration};
 
 use humantime::format_duration;
-use ringfence_client::{Client, MultiGuard};
+use ringfence_client::{BootClock, Client, Clock as _, MultiGuard};
+use ringfence_coordinator::clock::sleep_until;
 use tokio::{runtime, time::timeout};
 
 pub(crate) use args::Args;
@@ -88,6 +89,7 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
         signal = signals.next() => Err(LockError::Interrupted(signal)),
         acquired = ask.acquire(&client) => acquired,
     };
+    let acquired_at = BootClock.now();
     let guard = match acquired {
         Ok(guard) => guard,
         Err(error) => {
@@ -100,6 +102,13 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
         Some(group) => work::run(asked, group, &guard, &mut signals).await,
         None => keep::until_closed(&guard, &mut signals).await,
     };
+    if let Some(at_least) = asked.args.hold_at_least {
+        tokio::select! {
+            () = sleep_until(&BootClock, acquired_at + at_least) => {}
+            _ = signals.next() => {}
+            () = guard.lost() => {}
+        }
+    }
     let left = guard.remaining();
     let given_back = give_back(&client, guard).await;
     if !given_back && !matches!(ran, Err(LockError::Lost)) {

@@ -3,7 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use nix::sys::signal::Signal;
-use tokio::io::AsyncWriteExt;
+use tokio::{io::AsyncWriteExt, time::Instant};
 
 use super::{Running, Stage, unix};
 use crate::binary;
@@ -170,4 +170,37 @@ async fn passwords_are_told_to_nobody() {
         let all = format!("{output:?}");
         assert!(!all.contains("s3cret") && !all.contains("s3'c"), "{all}");
     }
+}
+
+/// Two hosts start the same short job, and the clock of one is late.
+#[tokio::test]
+async fn a_short_job_runs_once_on_two_hosts_whose_clocks_differ() {
+    let stage = Stage::set(1, LEASE).await;
+    let job = ["sh", "-c", "echo ran >> log; exit 7"];
+    let early = stage.start("key", &["--hold-at-least", "1h"], &job);
+    stage.line_of("log").await;
+    let late = ["--hold-at-least", "1h", "--wait", "0s", "-E", "0", "-q"];
+    let late = stage.run("key", &late, &job);
+    assert_eq!((late.code, &*late.stderr), (0, ""), "{late:?}");
+    assert_eq!(stage.written("log"), "ran\n");
+    early.signal(Signal::SIGTERM);
+    let early = early.output().await;
+    assert_eq!(
+        (early.code, &*early.stderr),
+        (7, ""),
+        "the job's: {early:?}"
+    );
+    assert!(stage.is_free("key"));
+}
+
+#[tokio::test]
+async fn a_lock_is_held_at_least_as_long_as_asked_for_and_no_longer() {
+    let stage = Stage::set(1, LEASE).await;
+    let (begun, at_least) = (Instant::now(), Duration::from_secs(1));
+    let ran = stage.run("key", &["--hold-at-least", "1s"], &["true"]);
+    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{ran:?}");
+    assert!(begun.elapsed() >= at_least);
+    assert!(stage.is_free("key"));
+    let ran = stage.run("key", &["--hold-at-least", "1s", "--until-eof"], &[]);
+    assert_eq!(ran.code, 2, "{ran:?}");
 }

@@ -40,6 +40,12 @@ macro_rules! lock {
                 self
             }
 
+            /// Keeps it for at least `length` once it is acquired, also if its guard is released earlier.
+            pub fn hold_at_least(mut self, length: Duration) -> Self {
+                self.lock = self.lock.hold_at_least(length);
+                self
+            }
+
             /// Limits the wait to `length`; default: wait indefinitely.
             pub fn wait(mut self, length: Duration) -> Self {
                 self.lock = self.lock.wait(length);

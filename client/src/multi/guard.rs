@@ -90,6 +90,13 @@ impl MultiGuard {
         }
     }
 
+    /// Keeps all for at least `length` from now on, as [`Guard::hold_at_least`] does.
+    pub fn hold_at_least(&self, length: Duration) {
+        self.guards
+            .iter()
+            .for_each(|guard| guard.hold_at_least(length));
+    }
+
     /// Releases all, and returns whether all were held until now: [`ReleaseAnswer::Lost`] if one was
     /// not, otherwise [`ReleaseAnswer::Unknown`] if a release got no answer.
     ///

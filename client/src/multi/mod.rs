@@ -113,6 +113,13 @@ impl MultiLock {
         self
     }
 
+    /// Keeps the locks for at least `length` once all are acquired, as [`Lock::hold_at_least`](crate::Lock::hold_at_least)
+    /// does.
+    pub fn hold_at_least(mut self, length: Duration) -> Self {
+        self.terms.hold_at_least = Some(length);
+        self
+    }
+
     /// Limits the wait for all of them together to `length`; default: wait indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
         self.terms.wait = Some(length);
@@ -169,7 +176,7 @@ impl MultiLock {
         while held.len() < set.keys().len() {
             held.push(self.next(&set, &held, until).await?);
         }
-        set.guard(held)
+        self.guard(set, held)
     }
 
     /// Acquires all the locks now, or none.
@@ -188,7 +195,15 @@ impl MultiLock {
         for ((key, _), tried) in iter::zip(set.keys(), self.tries(&set).await) {
             held.push(tried.map_err(|error| not_acquired(key, error))?);
         }
-        set.guard(held)
+        self.guard(set, held)
+    }
+
+    fn guard(&self, set: KeySet, held: Vec<Guard>) -> Result<MultiGuard, MultiLockError> {
+        let guard = set.guard(held)?;
+        if let Some(length) = self.terms.hold_at_least {
+            guard.hold_at_least(length);
+        }
+        Ok(guard)
     }
 
     /// Tries all keys at once, and keeps the locks before the first that was refused.

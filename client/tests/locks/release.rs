@@ -2,7 +2,7 @@
 
 use ringfence_client::ReleaseAnswer;
 use ringfence_coordinator::shard::Lane;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{LEASE, SECOND, client_of, faults, freed_within, held, is_recorded};
 
@@ -11,6 +11,30 @@ async fn a_dropped_guard_is_released_in_the_background() {
     let client = client_of(1).await;
     drop(held(&client, "key").await);
     freed_within(&client, "key", SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_is_held_at_least_as_long_as_asked_for() {
+    let client = client_of(1).await;
+    let at_least = 3 * LEASE;
+    let one = client.lock("one").hold_at_least(at_least);
+    let set = client
+        .multi_lock(["set/1", "set/2"])
+        .hold_at_least(at_least);
+    let (guard, guards) = (one.acquire().await.unwrap(), set.acquire().await.unwrap());
+    let begun = Instant::now();
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    drop(guards);
+    for key in ["one", "set/1", "set/2"] {
+        let next = client.lock(key).acquire().await.unwrap();
+        assert!(
+            begun.elapsed() >= at_least,
+            "{key} after {:?}",
+            begun.elapsed()
+        );
+        drop(next);
+    }
+    assert!(begun.elapsed() < at_least + LEASE, "no longer than that");
 }
 
 #[tokio::test(start_paused = true)]

@@ -193,6 +193,29 @@ impl Guard {
         }
     }
 
+    /// Keeps the lock for at least `length` from now on: a guard that is released or dropped earlier leaves it held, and
+    /// renewed, until then. So a short job runs once, although the clocks that start it on several machines differ. The
+    /// lock ends with its lease if this process ends or [closes](super::super::Engine::close) the engine earlier. Call it in
+    /// a tokio runtime.
+    pub fn hold_at_least(&self, length: Duration) {
+        // An owner that entered as often as it may keeps the lock by its other guards.
+        if self.grant.enter().is_err() {
+            return;
+        }
+        let until = self.queues.now() + length;
+        let kept = Self::new(self.grant.clone(), self.queues.clone(), self.has_waited);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "close() does not wait for it: the lock ends with its lease then"
+        )]
+        tokio::spawn(async move {
+            tokio::select! {
+                () = kept.lost() => {}
+                () = sleep_until(&*kept.queues.clock, until) => {}
+            }
+        });
+    }
+
     /// Releases the lock, and returns whether it was held until now. If the owner entered more than
     /// once, only the last guard releases it.
     ///
