@@ -222,17 +222,51 @@ async fn an_old_server_is_named() {
         let reason = unusable(&url).await;
         assert!(reason.contains("Redis 7.0 or later is needed"), "{reason}");
     }
-    let old = |sent: &[u8]| {
+    // As a real one answers.
+    let answer = |command: &str| {
+        let words: Vec<_> = command.split("\r\n").skip(2).step_by(2).collect();
         let info = "redis_version:6.2.14\r\nredis_mode:standalone\r\nrole:master\r\n";
-        let info = format!("+OK\r\n:7\r\n${}\r\n{info}\r\n", info.len());
-        match sent.windows(4).any(|word| word == b"INFO") {
-            true => info.into_bytes(),
-            false => b"+OK\r\n".repeat(sent.iter().filter(|byte| **byte == b'*').count()),
+        match words[..] {
+            ["INFO", _] => format!("${}\r\n{info}\r\n", info.len()),
+            ["INFO", ..] => "-ERR syntax error\r\n".to_owned(),
+            ["CLIENT", "ID"] => ":7\r\n".to_owned(),
+            ["FCALL" | "FUNCTION", ..] => format!("-ERR unknown command `{}`\r\n", words[0]),
+            _ => "+OK\r\n".to_owned(),
         }
+    };
+    let old = move |sent: &[u8]| {
+        let sent = String::from_utf8_lossy(sent);
+        let commands = sent.split('*').skip(1);
+        commands.map(answer).collect::<String>().into_bytes()
     };
     let reason = unusable(&listener(old).await).await;
     let expected = "redis_version is \"6.2.14\": 7.0 or later is needed";
     assert_eq!(reason, expected);
+}
+
+#[tokio::test]
+async fn a_command_that_a_server_lacks_is_named() {
+    let lacks = |reason: &str, command: &str| {
+        let lacks = format!("it does not know the command {command}: ");
+        assert!(reason.starts_with(&lacks), "{reason}");
+    };
+    for command in ["HELLO", "CLIENT", "FUNCTION", "FCALL"] {
+        let server = RedisServer::builder().without(command);
+        let server = server.spawn().await.unwrap();
+        let reason = unusable(&server.url()).await;
+        lacks(&reason, command);
+    }
+    // A server of ours is asked for INFO when it starts.
+    let no_info = |sent: &[u8]| {
+        let commands = String::from_utf8_lossy(sent);
+        let commands = commands.split('*').skip(1);
+        let answers = commands.map(|command| match command.contains("INFO") {
+            true => "-ERR unknown command 'INFO', with args beginning with: 'server' \r\n",
+            false => "+OK\r\n",
+        });
+        answers.collect::<String>().into_bytes()
+    };
+    lacks(&unusable(&listener(no_info).await).await, "INFO");
 }
 
 #[tokio::test]

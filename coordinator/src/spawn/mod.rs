@@ -57,6 +57,14 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Has the server not know `command`, as a managed or hardened one.
+    #[must_use]
+    pub fn without(mut self, command: &str) -> Self {
+        self.args
+            .extend(["--rename-command", command, ""].map(str::to_owned));
+        self
+    }
+
     /// Sets the environment variable `name`.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {

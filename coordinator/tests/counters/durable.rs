@@ -88,20 +88,20 @@ async fn changes_acknowledged_by_a_server_that_syncs_outlast_its_kill_and_are_ce
 
 #[tokio::test]
 async fn a_server_that_does_not_sync_every_write_is_refused_by_accounts_that_need_it() {
-    for (aof, fsync, rewrite) in [
-        ("no", "always", "no"),
-        ("yes", "everysec", "no"),
-        ("yes", "no", "no"),
-        ("yes", "always", "yes"),
+    let synced_but = |directive: &str, value: &str| synced().set(directive, value);
+    for server in [
+        synced_but("appendonly", "no"),
+        synced_but("appendfsync", "everysec"),
+        synced_but("appendfsync", "no"),
+        synced_but("no-appendfsync-on-rewrite", "yes"),
+        // Nobody can tell.
+        synced().without("CONFIG"),
     ] {
-        let server = RedisServer::builder()
-            .set("appendonly", aof)
-            .set("appendfsync", fsync)
-            .set("no-appendfsync-on-rewrite", rewrite);
+        let settings = format!("{server:?}");
         let server = server.spawn().await.unwrap();
         let mut desk = desk(&server, 1).await;
         let (disk, memory) = (key("disk"), key("memory"));
-        let not = |reply| assert_eq!(reply, CounterReply::NotOnDisk, "{aof} {fsync} {rewrite}");
+        let not = |reply| assert_eq!(reply, CounterReply::NotOnDisk, "{settings}");
         let created = create(terms(Durability::Disk));
         not(desk.one(&disk, CounterOp::Segment(created.into())).await);
         let swap = CounterOp::SwapManifest {

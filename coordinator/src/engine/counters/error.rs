@@ -57,7 +57,8 @@ pub enum CounterFault {
         "the account's durability is disk, and the server of shard {shard} does not sync every write, has not begun its \
          log, or does not say so (ACL: +config|get); run there: redis-cli CONFIG SET appendonly yes appendfsync always \
          no-appendfsync-on-rewrite no, then CONFIG REWRITE, so that a restart keeps this, and repeat when INFO persistence \
-         has aof_rewrite_in_progress:0 and aof_rewrite_scheduled:0"
+         has aof_rewrite_in_progress:0 and aof_rewrite_scheduled:0; a managed server has these settings in its parameter \
+         group"
     )]
     NotOnDisk {
         /// The shard.

@@ -1,6 +1,6 @@
 //! One physical connection: opened with a handshake, never reconnected.
 
-use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value, from_redis_value};
 use ringfence_ring::Slot;
 use tokio::time::timeout;
 
@@ -132,11 +132,15 @@ impl Connection {
         let name = format!("rf:{}:{lane}", options.client);
         greeting.cmd("CLIENT").arg("SETNAME").arg(name).ignore();
         greeting.cmd("CLIENT").arg("ID");
-        greeting
-            .cmd("INFO")
-            .arg(&["server", "replication", "memory", "cluster", "persistence"]);
-        let (id, info): (u64, InfoDict) = wire.query(&greeting).await?;
-        let server = Server::check(&info, options)?;
+        // One at a time: a server from before 7.0, which is to be named, refuses several.
+        for section in ["server", "replication", "memory", "cluster", "persistence"] {
+            greeting.cmd("INFO").arg(section);
+        }
+        let mut answers: Vec<Value> = wire.query(&greeting).await?;
+        let info = from_redis_value(Value::Array(answers.split_off(1)));
+        let info: Vec<String> = info.map_err(RedisError::from)?;
+        let id: u64 = from_redis_value(answers.remove(0)).map_err(RedisError::from)?;
+        let server = Server::check(&InfoDict::new(&info.concat()), options)?;
 
         if let Some((life, ConnectionId(former))) = former
             && life == server.life
@@ -253,7 +257,8 @@ impl Server {
         if policy != "noeviction" {
             return unusable(format!(
                 "maxmemory-policy is {policy:?} and could evict a lock; run: \
-                 redis-cli -u {address} CONFIG SET maxmemory-policy noeviction"
+                 redis-cli -u {address} CONFIG SET maxmemory-policy noeviction (a managed server has it in \
+                 its parameter group)"
             ));
         }
         let role = text("role");

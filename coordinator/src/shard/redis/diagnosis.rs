@@ -31,9 +31,8 @@ const TLS_ALERT: &[u8] = &[0x15, 0x03];
 pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> ShardError {
     let address = &options.address;
     let text = error.to_string();
-    if error.kind() == ErrorKind::RESP3NotSupported || text.contains("unknown command") {
-        let why = "it does not know the command HELLO: Redis 7.0 or later is needed";
-        return unusable(address, why);
+    if error.kind() == ErrorKind::RESP3NotSupported {
+        return unusable(address, &lacks("HELLO"));
     }
     match (error.code(), classify("the handshake", &error)) {
         (Some("NOAUTH"), _) => return unusable(address, "it wants a password (NOAUTH)"),
@@ -71,6 +70,23 @@ pub(super) async fn of_silence(options: &RedisOptions) -> ShardError {
         return unusable(address, &what);
     }
     unreachable(address, &format!("no answer within {within:?}"))
+}
+
+/// What it means that a server does not know `command`: it is too old, or the command is renamed or disabled there.
+pub(super) fn lacks(command: &str) -> String {
+    let why = match command.to_ascii_uppercase().as_str() {
+        "HELLO" => "Redis 7.0 or later is needed",
+        "FCALL" | "FUNCTION" => {
+            "the rules of locks and accounts are Redis Functions: Redis 7.0 or later is needed, and the command may not be \
+             renamed or disabled"
+        }
+        "INFO" => {
+            "it tells whether the server keeps what it has, and it may not be renamed or disabled"
+        }
+        "CLIENT" => "it names connections and ends old ones, and it may not be renamed or disabled",
+        _ => "it may not be renamed or disabled",
+    };
+    format!("it does not know the command {command}: {why}")
 }
 
 pub(super) fn unusable(address: &Address, why: &str) -> ShardError {

@@ -2,6 +2,7 @@
 
 use redis::{ErrorKind, RedisError};
 
+use super::diagnosis;
 use crate::shard::ShardError;
 
 /// The meaning of `error`, the answer to a request that was sent, for the request and its connection.
@@ -10,7 +11,7 @@ use crate::shard::ShardError;
 /// |---|---|---|---|
 /// | no such function, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
 /// | LOADING, BUSY, NOREPLICAS, MISCONF | no | yes | wait: the connection still works |
-/// | NOPERM, NOAUTH, WRONGPASS, OOM | no | no | an operator must mend it |
+/// | NOPERM, NOAUTH, WRONGPASS, OOM, no such command | no | no | an operator must mend it |
 /// | nothing: time-out, reset, cut off | unknown | yes | shake hands, which ends the former connection |
 /// | anything else | unknown | no | report it |
 ///
@@ -19,6 +20,10 @@ use crate::shard::ShardError;
 /// [`OutOfMemory`](crate::shard::Reply::OutOfMemory).
 pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
     let reason = error.to_string();
+    if let Some(command) = unknown_command(&reason) {
+        let reason = diagnosis::lacks(command);
+        return ShardError::Unusable { reason };
+    }
     match (error.kind(), error.code()) {
         (_, Some("READONLY" | "MASTERDOWN")) => ShardError::Unarmed,
         _ if is_function_missing(error) => ShardError::Unarmed,
@@ -37,6 +42,13 @@ pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
         (ErrorKind::Io | ErrorKind::Parse, _) => ShardError::NoReply { reason },
         _ => ShardError::Refused { what, reason },
     }
+}
+
+/// The command that the server does not know, by its error, which quotes it in one way or another.
+fn unknown_command(error: &str) -> Option<&str> {
+    let (_, rest) = error.split_once("unknown command ")?;
+    let rest = rest.strip_prefix(['\'', '`'])?;
+    rest.split(['\'', '`', ' ', ',']).next()
 }
 
 /// Whether the server refused a script for lack of memory, before its first write.

@@ -302,7 +302,7 @@ impl OnRedis {
             format!(
                 "{0}, home of the topology, has no append-only file: after a restart it comes back \
                  without the latest record; run: redis-cli -u {0} CONFIG SET appendonly yes (and \
-                 appendfsync always)",
+                 appendfsync always; a managed server has them in its parameter group)",
                 self.address()
             )
         };
