@@ -120,6 +120,12 @@ impl<'h> Grant<'h> {
         }
     }
 
+    /// Whether it was handed on within its process once its record was taken by force.
+    pub(super) fn is_handed_after_force(&self) -> bool {
+        let is_after = |forced: u64| forced <= self.judged_ns();
+        self.acquired.deed.handed && self.forced_ns.is_some_and(is_after)
+    }
+
     /// Each answer that sets a deadline, with that deadline.
     pub fn deadlines(&self) -> impl Iterator<Item = (&'h Event, u64)> {
         let lease_ms = self.acquired.deed.lease_ms.unwrap_or(0);
