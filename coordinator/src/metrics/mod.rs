@@ -41,8 +41,11 @@ pub enum Outcome {
 pub enum End {
     /// The holder released the lock.
     Released,
-    /// The lock was lost before.
+    /// The lock was lost before: a renewal failed, or found no record.
     Lost,
+    /// The lease of a holder outside of this process ended, which no request of that holder came to extend here: it died, or
+    /// it has the lock renewed by another process.
+    Left,
 }
 
 /// The answer to a renewal.
@@ -126,14 +129,15 @@ impl Outcome {
 }
 
 impl End {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Released, Self::Lost];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Released, Self::Lost, Self::Left];
 
     /// The name, for a label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Released => "released",
             Self::Lost => "lost",
+            Self::Left => "left",
         }
     }
 }
@@ -315,7 +319,11 @@ pub(crate) struct Holding {
 impl Holding {
     /// The hold ends at `now`, with the lock held until then or not.
     pub(crate) fn end(self, now: Instant, is_held: bool) {
-        let end = if is_held { End::Released } else { End::Lost };
+        self.end_as(now, if is_held { End::Released } else { End::Lost });
+    }
+
+    /// The hold ends at `now`.
+    pub(crate) fn end_as(self, now: Instant, end: End) {
         self.metrics.holds[end as usize].add_duration(now.since(self.since));
     }
 }

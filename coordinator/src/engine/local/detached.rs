@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::{Instant, sleep_until},
     ids::{Nonce, Token},
-    metrics::Holding,
+    metrics::{End, Holding},
     name::{Label, LockKey},
     shard::LockMode,
     sync::Mutex,
@@ -245,10 +245,15 @@ impl DetachedLease {
 impl DetachedLease {
     /// Counts the hold, once. Returns whether the lock is held.
     fn end_holding(&self) -> bool {
-        let now = self.queues.now();
-        let held = self.lease.state().is_held(now);
+        let (now, state) = (self.queues.now(), self.lease.state());
+        let held = state.is_held(now);
+        let end = match held {
+            true => End::Released,
+            false if state.has_failed_renewal() || now < state.deadline() => End::Lost,
+            false => End::Left,
+        };
         if let Some(holding) = self.holding.lock().take() {
-            holding.end(now, held);
+            holding.end_as(now, end);
         }
         held
     }
