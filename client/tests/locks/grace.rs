@@ -1,8 +1,13 @@
 //! A shard that comes back makes no new grants until the holders of before have had their time.
 
-use std::time::Duration;
+use std::{
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use ringfence_client::{AcquireError, ReleaseAnswer};
+use futures_util::future::try_join_all;
+use ringfence_client::{AcquireError, Lock, ReleaseAnswer};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -43,6 +48,43 @@ async fn no_new_grant_until_grace_is_over_and_then_a_greater_token() {
     let guard = client.lock("key").acquire().await.unwrap();
     assert!(back.elapsed() > LEASE - SECOND, "{:?}", back.elapsed());
     assert!(guard.token() > token);
+}
+
+/// What is logged, from now on.
+#[derive(Clone, Debug, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recovery_period_is_logged_once_with_what_makes_it_shorter() {
+    let logged = Logged::default();
+    let writer = logged.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+    let _logs = tracing::subscriber::set_default(subscriber.finish());
+    let lines = |what: &str| {
+        let logged = logged.0.lock().unwrap();
+        String::from_utf8_lossy(&logged).matches(what).count()
+    };
+    let client = client_of(1).await;
+    for times in 1..=2 {
+        come_back(&client, false).await;
+        let keys = ["one", "other"].map(|key| client.lock(key));
+        drop(try_join_all(keys.iter().map(Lock::acquire)).await.unwrap());
+        assert_eq!(
+            lines("a shard that came back grants new locks after this"),
+            times
+        );
+        assert_eq!(lines("A shorter max_lease"), times);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,13 @@
 //!
 //! Renewals that are due together travel together: the lane batches them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use ringfence_ring::Slot;
@@ -26,6 +32,9 @@ use crate::{
     sync::Mutex,
 };
 
+/// The target of the events that tell why a shard grants nothing.
+const RECOVERY: &str = "ringfence::recovery";
+
 /// A failed renewal is repeated after at most this time, and at most a twelfth of the lease.
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
@@ -39,6 +48,8 @@ pub(crate) struct LeaseRenewer {
     pub(crate) requests: Arc<Requests>,
     wheel: Mutex<Wheel<ShardLease>>,
     earlier: Notify,
+    /// The end of the last recovery period that was told of, in nanoseconds.
+    told_until: AtomicU64,
 }
 
 impl LeaseRenewer {
@@ -57,6 +68,7 @@ impl LeaseRenewer {
             requests,
             wheel: Mutex::default(),
             earlier: Notify::new(),
+            told_until: AtomicU64::new(0),
         });
         let running = renewer.clone();
         tasks.spawn(async move {
@@ -89,6 +101,32 @@ impl LeaseRenewer {
 
     pub(crate) fn set_map(&self, map: Map) {
         self.map.store(Arc::new(map));
+    }
+
+    /// Logs, once per recovery period, why the shard grants no new lock for `left`, and what makes that shorter.
+    pub(crate) fn tell_recovery(&self, is_new: bool, left: Duration) {
+        let now = self.around.clock.now();
+        let told_until = self.told_until.fetch_max((now + left).as_nanos(), Relaxed);
+        if now.as_nanos() < told_until {
+            return;
+        }
+        let shard = self.driver.id();
+        match is_new {
+            true => tracing::warn!(
+                target: RECOVERY,
+                %shard,
+                ?left,
+                "a new shard grants its first locks after this: it may have held locks before. If it never did, found the \
+                 topology with servers_are_new; a shorter max_lease makes the wait shorter"
+            ),
+            false => tracing::warn!(
+                target: RECOVERY,
+                %shard,
+                ?left,
+                "a shard that came back grants new locks after this: holders put theirs back first. A shorter max_lease \
+                 makes the wait shorter, and locks with replicas do not wait"
+            ),
+        }
     }
 
     /// Keeps `lease`, which was granted or renewed by the request that its deadline counts from.

@@ -221,16 +221,7 @@ impl Requests {
             Reply::TooManyWaiters { retry_after } => {
                 Verdict::Refuse(AcquireError::TooManyWaiters { retry_after })
             }
-            Reply::Grace { retry_after } => Verdict::Wait {
-                because: AcquireError::Grace {
-                    shard: shard(),
-                    new: (self.routing())
-                        .is_some_and(|routing| routing.topology().is_new(at.driver.id())),
-                    retry_after,
-                },
-                // Often enough to keep its place.
-                pause: retry_after.min(self.until_recheck(lease)),
-            },
+            Reply::Grace { retry_after } => self.recovers(lease, at, retry_after),
             Reply::Moved { epoch } => self.moved(lease, at, epoch),
             Reply::Outdated => self.outdated(lease),
             Reply::Moving { epoch, left } => self.sealed(lease, at, epoch, left),
@@ -273,6 +264,23 @@ impl Requests {
             }
         };
         self.trouble(lease, because)
+    }
+
+    /// Its shard grants no new lock for `left`.
+    fn recovers(&self, lease: &ShardLease, at: &LeaseRenewer, left: Duration) -> Verdict {
+        let shard = at.driver.id();
+        let routing = self.routing();
+        let new = routing.is_some_and(|routing| routing.topology().is_new(shard));
+        at.tell_recovery(new, left);
+        Verdict::Wait {
+            because: AcquireError::Grace {
+                shard: shard.to_string(),
+                new,
+                retry_after: left,
+            },
+            // Often enough to keep its place.
+            pause: left.min(self.until_recheck(lease)),
+        }
     }
 
     /// It has its place in the shard's queue.
