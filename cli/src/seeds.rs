@@ -34,7 +34,7 @@ pub(crate) struct Seeds {
     /// etcds:// for TLS, or a URL as for --redis. ring init puts it there; later commands find it by the
     /// shards, and need this only to log in [default: the URL in RINGFENCE_TOPOLOGY]
     #[arg(long, value_name = "URL")]
-    topology: Option<String>,
+    pub(crate) topology: Option<String>,
 }
 
 /// The reason why no servers are known.
@@ -122,6 +122,23 @@ impl fmt::Display for Place {
 }
 
 impl Seeds {
+    /// The URLs that are named on the command line, and those of the environment if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`SeedsError`].
+    pub(crate) fn for_a_coordinator(&self) -> Result<(Vec<String>, Vec<String>), SeedsError> {
+        let urls = match self.servers() {
+            Ok(servers) => servers.named.into_iter().map(|named| named.url).collect(),
+            Err(SeedsError::None) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        match self.redis.is_empty() && self.redis_file.is_none() {
+            true => Ok((Vec::new(), urls)),
+            false => Ok((urls, Vec::new())),
+        }
+    }
+
     /// The servers: from the command line, otherwise from its file, otherwise from the environment.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixDatagram},
     },
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -69,8 +69,12 @@ impl Coordinator {
     pub(crate) fn start_with(urls: &[String], more: &str, environment: &[(&str, &str)]) -> Self {
         let settings = settings(urls, more);
         let mut serve = command(&["serve", "-c", settings.path().to_str().unwrap()]);
+        serve.envs(environment.iter().copied());
+        Self::of(serve, settings)
+    }
+
+    fn of(mut serve: Command, settings: NamedTempFile) -> Self {
         let mut process = serve
-            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -115,6 +119,24 @@ fn ask(key: &str, lease: Duration) -> AcquireRequest {
         key: key.into(),
         lease: Some(lease.try_into().unwrap()),
         ..AcquireRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn a_coordinator_takes_servers_as_other_commands_do() {
+    let servers = founded().await;
+    let urls = servers.urls();
+    let by_option = ["--redis", &urls[0]];
+    for (options, variable) in [(&by_option[..], "redis://127.0.0.1:1"), (&[], &urls[0])] {
+        let mut serve = command(&[&["serve", "--listen", "127.0.0.1:0"], options].concat());
+        serve.env("RINGFENCE_REDIS", variable);
+        let coordinator = Coordinator::of(serve, settings(&[], ""));
+        let lease = Duration::from_secs(30);
+        let held = coordinator.locks().await.acquire(ask("key", lease)).await;
+        assert!(held.is_ok(), "{held:?}");
+        let held = held.unwrap().into_inner().handle;
+        let release = ReleaseRequest { handle: held };
+        coordinator.locks().await.release(release).await.unwrap();
     }
 }
 

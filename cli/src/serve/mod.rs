@@ -10,7 +10,7 @@ use ringfence_client::{BuildError, Client, Effect};
 use ringfence_server::{BindError, Config, ConfigError, Overrides, Service};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{FAILED, Nature, UNAVAILABLE, show};
+use super::{FAILED, Nature, UNAVAILABLE, seeds::Seeds, show};
 
 /// The settings cannot be used (sysexits: EX_USAGE).
 pub(crate) const MISCONFIGURED: u8 = 64;
@@ -23,7 +23,9 @@ Exit codes:
    64  the settings cannot be used; all problems are listed, and no port was bound
    69  the servers cannot be reached, or have no topology (ringfence ring init)
 
-Settings: defaults < FILE < variables as RINGFENCE__LIMITS__STREAMS=100 < options.";
+Settings: defaults < FILE < variables as RINGFENCE__LIMITS__STREAMS=100 < options.
+The servers are those of --redis or --redis-file, or else of the settings shards.NAME.url; if there are none, those of
+RINGFENCE_REDIS.";
 
 /// Serve locks and counters over gRPC: a coordinator
 ///
@@ -65,6 +67,8 @@ pub(crate) struct Settings {
     /// all locks and counters
     #[arg(long)]
     insecure: bool,
+    #[command(flatten)]
+    seeds: Seeds,
 }
 
 /// Why a coordinator does not run.
@@ -101,9 +105,16 @@ impl ServeError {
 
 impl Settings {
     fn load(&self) -> Result<Config, ConfigError> {
+        let (servers, default_servers) = self.seeds.for_a_coordinator().map_err(|error| {
+            let problems = vec![crate::chain(&error)];
+            ConfigError { problems }
+        })?;
         let overrides = Overrides {
             listen: self.listen.clone(),
             insecure: self.insecure,
+            servers,
+            default_servers,
+            topology: self.seeds.topology.clone(),
         };
         Config::load(self.config.as_deref(), &overrides)
     }

@@ -78,6 +78,12 @@ pub struct Overrides {
     pub listen: Option<String>,
     /// `insecure`, if set.
     pub insecure: bool,
+    /// URLs of servers, instead of `shards`.
+    pub servers: Vec<String>,
+    /// URLs of servers, if there are no `shards` otherwise.
+    pub default_servers: Vec<String>,
+    /// `topology.url`.
+    pub topology: Option<String>,
 }
 
 /// The settings cannot be used.
@@ -159,14 +165,17 @@ impl Config {
             .and_then(|builder| {
                 builder.set_override_option("insecure", overrides.insecure.then_some(true))
             })
+            .and_then(|builder| {
+                builder.set_override_option("topology.url", overrides.topology.clone())
+            })
             .and_then(|builder| builder.build());
         let mut reader = Reader::new(built)?;
-        let config = Self::read(&mut reader);
+        let config = Self::read(&mut reader, overrides);
         reader.finish()?;
         Ok(config)
     }
 
-    fn read(reader: &mut Reader) -> Self {
+    fn read(reader: &mut Reader, overrides: &Overrides) -> Self {
         let config = Self {
             listen: reader
                 .text("listen", "an address as 127.0.0.1:7420", |text| {
@@ -183,7 +192,7 @@ impl Config {
                 .unwrap_or(Duration::from_secs(10)),
             prefix: reader.prefix("prefix"),
             handle_secret: reader.secret("handle_secret"),
-            shards: reader.shards("shards"),
+            shards: reader.shards("shards", overrides),
             topology: reader.topology("topology"),
             limits: Limits {
                 connections: reader

@@ -7,7 +7,7 @@ use std::{
 use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::ServerAddress};
 
-use super::ConfigError;
+use super::{ConfigError, Overrides};
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
 
 /// The shortest secret: 128 random bits in hex.
@@ -161,15 +161,29 @@ impl Reader {
     }
 
     /// The URLs of shards: at least one. Their names only tell settings apart.
-    pub(super) fn shards(&mut self, path: &str) -> BTreeMap<String, String> {
+    pub(super) fn shards(&mut self, path: &str, overrides: &Overrides) -> BTreeMap<String, String> {
         let value = self.take(path);
         let table = match value.map(|value| value.kind) {
             Some(ValueKind::Table(table)) => table,
             _ => Map::new(),
         };
+        let servers = match table.is_empty() && overrides.servers.is_empty() {
+            true => &overrides.default_servers,
+            false => &overrides.servers,
+        };
+        if !servers.is_empty() {
+            let named = (1..)
+                .map(|number: u32| format!("server {number}"))
+                .zip(servers);
+            let url = |(name, url): (String, &String)| {
+                let url = self.url(&name, Some(url.as_str().into()), None);
+                url.map(|url| (name, url))
+            };
+            return named.filter_map(url).collect();
+        }
         if table.is_empty() {
             self.problem(format!(
-                "{path} is empty, must have at least one server: {path}.a.url = \"redis://…\""
+                "{path} is empty, must have at least one server: {path}.a.url = \"redis://…\", --redis or RINGFENCE_REDIS"
             ));
         }
         let mut urls = BTreeMap::new();

@@ -236,10 +236,33 @@ fn options_override_the_environment() {
     let options = Overrides {
         listen: Some("127.0.0.1:3".into()),
         insecure: true,
+        ..Overrides::default()
     };
     assert_eq!(load(&file, &variables).unwrap().listen.port(), 2);
     let config = load_with(&file, &variables, &options).unwrap();
     assert!(config.listen.port() == 3 && config.insecure);
+}
+
+#[test]
+fn servers_of_options_replace_shards_and_those_of_the_environment_are_a_default() {
+    let servers = |names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| format!("redis://{name}")).collect()
+    };
+    let options = |given: &[&str], default: &[&str]| Overrides {
+        servers: servers(given),
+        default_servers: servers(default),
+        ..Overrides::default()
+    };
+    let urls = |file: &str, options: Overrides| -> Vec<String> {
+        let config = load_with(file, &[], &options).unwrap();
+        config.shards.into_values().collect()
+    };
+    assert_eq!(urls(SHARD, options(&["x"], &["y"])), servers(&["x"]));
+    assert_eq!(urls("", options(&[], &["y", "z"])), servers(&["y", "z"]));
+    let of_file = urls(SHARD, options(&[], &[]));
+    assert_eq!(urls(SHARD, options(&[], &["y"])), of_file);
+    let wrong = load_with("", &[], &options(&["x:y:z"], &[])).unwrap_err();
+    assert!(wrong.to_string().contains("server 1"), "{wrong}");
 }
 
 /// The directory of the files in the example.
