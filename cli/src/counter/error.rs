@@ -7,6 +7,8 @@ use crate::{FAILED, Nature, UNAVAILABLE, USAGE, ring::RingError, signals::Signal
 
 /// The request may have been applied (sysexits: EX_TEMPFAIL).
 const UNKNOWN: u8 = 75;
+/// The id is too old (sysexits: EX_DATAERR).
+const TOO_OLD: u8 = 65;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -105,6 +107,7 @@ impl CliError {
 fn code(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
+        CounterError::Refused(Refusal::TooOld { .. }) => TOO_OLD,
         _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
         // A coordinator does not let the call pass, or its shards cannot serve it.
         CounterError::Service(error) if error.effect == Effect::Unknown => UNAVAILABLE,
@@ -120,6 +123,7 @@ fn code(error: &CounterError) -> u8 {
 fn code_of_repeat(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
+        CounterError::Refused(Refusal::TooOld { .. }) => TOO_OLD,
         // The account may be created later, and the request repeated.
         CounterError::NoDestination { .. } => UNKNOWN,
         _ if error.effect() == Effect::None && !error.is_retryable() => FAILED,
@@ -140,5 +144,21 @@ pub(super) async fn answer<T>(
         biased;
         answered = call => answered.map_err(|error| CliError::Request { id, repeats, error }),
         signal = signals.next() => Err(CliError::Interrupted { id, signal }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_too_old_is_not_to_be_repeated() {
+        let too_old = CounterError::Refused(Refusal::TooOld { mark_ms: 1 });
+        assert_eq!(
+            (code(&too_old), code_of_repeat(&too_old)),
+            (TOO_OLD, TOO_OLD)
+        );
+        let advice = advice(&too_old, true);
+        assert!(!advice.contains("repeat"), "{advice}");
     }
 }

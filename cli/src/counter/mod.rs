@@ -22,6 +22,8 @@ Exit codes:
     0  applied, now or by an earlier attempt of the same request
     1  refused for good: insufficient balance, cancelled or expired, account closed, …
     2  invalid command line or argument
+   65  the id is older than what the account remembers: a repeat is refused again, and
+       cannot tell whether the request was applied; look at the balance
    69  the servers or coordinators failed, or do not let the caller do this; this
        attempt was not applied
    75  unknown outcome, also if a signal comes before the answer: repeat the
