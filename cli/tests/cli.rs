@@ -191,7 +191,9 @@ async fn show_founds_nothing() {
 
     assert_eq!((shown.code, &*shown.stdout), (1, ""));
     assert!(
-        shown.stderr.contains("no topology on these servers yet"),
+        shown
+            .stderr
+            .contains("these servers have no topology: they are new, or were emptied"),
         "{shown:?}"
     );
     for index in 0..2 {

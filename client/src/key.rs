@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use ringfence_coordinator::name::Printed;
+
 /// The key of a lock: any 1 to 512 bytes, checked by the first call that uses it.
 ///
 /// | from | key |
@@ -110,7 +112,7 @@ mod tuples {
 
 impl fmt::Display for Key {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.0.escape_ascii())
+        Printed(&self.0).fmt(formatter)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names given by callers: namespaces, keys, labels. Checked here, once.
 
 use std::{
-    fmt,
+    fmt::{self, Write as _},
     hash::{Hash, Hasher},
     iter,
     ops::Deref,
@@ -230,13 +230,47 @@ impl Hash for LockKey {
 
 impl fmt::Display for LockKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.key().escape_ascii())
+        Printed(self.key()).fmt(formatter)
     }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.text.escape_ascii())
+    }
+}
+
+/// Bytes for people: text as it is, but for what is no text, or changes how the text around it reads, which is escaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Printed<'a>(pub &'a [u8]);
+
+impl Printed<'_> {
+    /// The text, if nothing in it is to be escaped.
+    pub fn text(&self) -> Option<&str> {
+        let text = std::str::from_utf8(self.0).ok()?;
+        (!text.contains(misleads)).then_some(text)
+    }
+}
+
+/// Whether a terminal or a page does something else than show it.
+fn misleads(char: char) -> bool {
+    let is_format = matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    char.is_control() || is_format
+}
+
+impl fmt::Display for Printed<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for char in chunk.valid().chars() {
+                match char {
+                    _ if char.is_ascii_control() => write!(formatter, "{}", char.escape_default())?,
+                    _ if misleads(char) => write!(formatter, "{}", char.escape_unicode())?,
+                    _ => formatter.write_char(char)?,
+                }
+            }
+            write!(formatter, "{}", chunk.invalid().escape_ascii())?;
+        }
+        Ok(())
     }
 }
 

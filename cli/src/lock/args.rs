@@ -16,6 +16,9 @@ use ringfence_coordinator::shard::LockMode;
 use super::error::{LockError, NOT_ACQUIRED};
 use crate::place::{Named, Place};
 
+/// The variable that tells a command its key; those of further keys go on with `_2`.
+pub(super) const KEY_VARIABLE: &str = "RINGFENCE_KEY";
+
 const AFTER: &str = "\
 Exit codes:
   CMD's exit code, or 128 + the signal that killed it
@@ -267,6 +270,17 @@ fn is_command_empty(command: &[&OsStr]) -> bool {
 }
 
 impl Asked<'_> {
+    /// A key that a `ringfence lock` has which this one runs under.
+    pub(super) fn nested(&self) -> Option<&OsStr> {
+        let held = |(name, value): (OsString, OsString)| {
+            let name = name.to_str()?.strip_prefix(KEY_VARIABLE)?;
+            (name.is_empty() || name.starts_with('_')).then_some(value)
+        };
+        let held: Vec<_> = env::vars_os().filter_map(held).collect();
+        let mut keys = self.keys.iter().copied();
+        keys.find(|key| held.iter().any(|held| held == key))
+    }
+
     fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys.iter().map(|key| key.as_bytes())
     }

@@ -32,7 +32,7 @@ impl<'a> Ask<'a> {
         Self {
             asked,
             give_up: BootClock.now() + asked.wait().unwrap_or(PATIENCE),
-            reasons: Reasons::new(),
+            reasons: Reasons::new(asked.nested()),
         }
     }
 

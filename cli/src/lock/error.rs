@@ -46,7 +46,9 @@ pub(crate) enum LockError {
     #[error("servers unreachable or misconfigured: {shown}")]
     NoTopology { shown: String, error: BuildError },
     /// The command founds one.
-    #[error("no topology on these servers yet; to found one, once: {0} (or give --found)")]
+    #[error(
+        "these servers have no topology: they are new, or were emptied; to found one, once: {0} (or give --found)"
+    )]
     NoTopologyYet(String),
     #[error("interrupted by {0} while waiting for the lock")]
     Interrupted(Signal),

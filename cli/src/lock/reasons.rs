@@ -1,8 +1,9 @@
 //! Reports on stderr why the lock is not granted yet.
 
-use std::{convert::Infallible, fmt, time::Duration};
+use std::{convert::Infallible, ffi::OsStr, fmt, os::unix::ffi::OsStrExt as _, time::Duration};
 
 use ringfence_client::{AcquireError, ShardError, Waiting};
+use ringfence_coordinator::name::Printed;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -28,27 +29,43 @@ pub(super) enum Reason {
 
 /// The latest reason.
 #[derive(Clone, Debug)]
-pub(super) struct Reasons(watch::Sender<Option<Reason>>);
+pub(super) struct Reasons {
+    latest: watch::Sender<Option<Reason>>,
+    /// What to say of a holder.
+    of_holder: String,
+}
 
 impl Reasons {
-    pub(super) fn new() -> Self {
-        Self(watch::Sender::new(None))
+    /// `nested`: a key that is held by what this process runs under.
+    pub(super) fn new(nested: Option<&OsStr>) -> Self {
+        let of_holder = nested.map(|key| {
+            let key = Printed(key.as_bytes());
+            format!("; a ringfence lock that this one runs under has {key}: it may wait for itself")
+        });
+        Self {
+            latest: watch::Sender::new(None),
+            of_holder: of_holder.unwrap_or_default(),
+        }
     }
 
     pub(super) fn set(&self, reason: Reason) {
-        self.0.send_replace(Some(reason));
+        self.latest.send_replace(Some(reason));
     }
 
     /// Prints each new reason, while it is polled.
     pub(super) async fn tell(&self) -> Infallible {
-        let mut latest = self.0.subscribe();
+        let mut latest = self.latest.subscribe();
         let mut told: Option<Reason> = None;
         sleep(SILENT_FOR).await;
         loop {
             let reason = latest.borrow_and_update().clone();
             match reason {
                 Some(new) if !told.as_ref().is_some_and(|told| told.is_same_as(&new)) => {
-                    say(&format!("waiting: {new}"));
+                    let of_holder = match new {
+                        Reason::Waiting(Waiting::Held { .. }) => &self.of_holder,
+                        _ => "",
+                    };
+                    say(&format!("waiting: {new}{of_holder}"));
                     told = Some(new);
                     sleep(EVERY).await;
                 }
@@ -60,12 +77,12 @@ impl Reasons {
     /// Waits until no shard has answered for `length` from now. Returns the error met instead. A shard that has
     /// answered once exists, and is worth waiting for.
     pub(super) async fn nobody_answers(&self, length: Duration) -> AcquireError {
-        let mut latest = self.0.subscribe();
+        let mut latest = self.latest.subscribe();
         let answered = latest.wait_for(|reason| reason.as_ref().is_some_and(Reason::is_answer));
         if matches!(timeout(length, answered).await, Ok(Ok(_))) {
             std::future::pending().await
         }
-        match &*self.0.borrow() {
+        match &*self.latest.borrow() {
             Some(Reason::Waiting(Waiting::Trouble { error, .. })) => error.clone(),
             _ => AcquireError::Shard(ShardError::NoReply {
                 reason: format!("none in {length:?}"),

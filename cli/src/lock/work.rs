@@ -18,7 +18,7 @@ use ringfence_coordinator::clock::sleep_until;
 
 use super::{
     Group, LockError, Signals,
-    args::Asked,
+    args::{Asked, KEY_VARIABLE},
     end::End,
     fate::{Event, Fate},
     terminal::{self, Foreground},
@@ -68,7 +68,7 @@ fn command(asked: &Asked<'_>, guard: &MultiGuard) -> Command {
             index => format!("_{}", index + 1),
         };
         command
-            .env(format!("RINGFENCE_KEY{suffix}"), key)
+            .env(format!("{KEY_VARIABLE}{suffix}"), key)
             .env(format!("RINGFENCE_TOKEN{suffix}"), token.to_string());
     }
     command

@@ -3,6 +3,7 @@
 use std::{fmt, fmt::Write as _, time::Duration};
 
 use ringfence_client::Holder;
+use ringfence_coordinator::name::Printed;
 use serde::Serialize;
 
 /// A key: any bytes.
@@ -22,16 +23,31 @@ impl Key {
         for byte in key {
             write!(key_hex, "{byte:02x}").expect("text grows");
         }
+        let shown = match Printed(key).text() {
+            Some(text) if !text.starts_with('-') => in_a_shell(text),
+            _ => format!("--hex {key_hex}"),
+        };
         Self {
             key: String::from_utf8_lossy(key).into_owned(),
             key_hex,
-            shown: key.escape_ascii().to_string(),
+            shown,
         }
     }
 }
 
+/// `text` as a word of a command in a shell.
+fn in_a_shell(text: &str) -> String {
+    let is_plain = |char: char| {
+        char.is_ascii_alphanumeric() || !char.is_ascii() || "_./:@%+=,-".contains(char)
+    };
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 impl fmt::Display for Key {
-    /// Bytes that could harm a terminal are escaped.
+    /// As a command line takes it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.shown)
     }

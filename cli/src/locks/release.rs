@@ -21,9 +21,13 @@ Consequences for each holder:
   tokens. `ringfence lock` then ends its command, with exit code 80.
 
 Exit codes:
-    0  released, or already free; --json tells which
+    0  released
+    3  it was free
     1  servers unreachable or misconfigured
     2  invalid command line or argument";
+
+/// Nobody held the lock.
+const FREE: u8 = 3;
 
 /// Take a lock from all of its holders by force
 ///
@@ -72,7 +76,10 @@ impl Args {
             holders: holders.iter().map(HolderOutput::from).collect(),
         };
         ring::print(&released, self.json)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(match released.released {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(FREE),
+        })
     }
 }
 

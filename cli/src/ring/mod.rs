@@ -88,7 +88,7 @@ pub(crate) enum Command {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RingError {
     /// The servers carry no topology. The command founds one.
-    #[error("no topology on these servers yet; to found one: {0}")]
+    #[error("these servers have no topology: they are new, or were emptied; to found one: {0}")]
     None(String),
     /// The servers have no usable topology.
     #[error("{shown}")]

@@ -39,6 +39,28 @@ fn reasons(output: &Output) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn a_lock_that_waits_for_the_one_around_it_says_so() {
+    let stage = Stage::set(1, LEASE).await;
+    let mut command = stage.lock("größe", &[], &["true"]);
+    command.env("RINGFENCE_KEY", "other");
+    command.env("RINGFENCE_KEY_2", "größe");
+    let client = stage.servers.client().await;
+    let guard = client.lock("größe").acquire().await.unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(File::create(stage.path("said")).unwrap());
+    let running = Running(Command::from(command).kill_on_drop(true).spawn().unwrap());
+    says(&stage, "held by").await;
+    guard.release().await;
+    client.close().await;
+    let ran = output(&stage, running).await;
+    let [reason] = reasons(&ran)[..] else {
+        panic!("{ran:?}")
+    };
+    let nested = "; a ringfence lock that this one runs under has größe: it may wait for itself";
+    assert!(reason.ends_with(nested), "{reason}");
+}
+
+#[tokio::test]
 async fn the_holder_is_named_once() {
     let stage = Stage::set(1, LEASE).await;
     let client = stage.servers.client().await;

@@ -47,7 +47,7 @@ pub enum TopologyError {
     #[error("epochs are used up: they end in the year 2110")]
     NoEpochs,
     /// There is no topology, and founding one was not allowed.
-    #[error("no topology on these servers")]
+    #[error("these servers have no topology: they are new, or were emptied")]
     Absent,
     /// The given addresses do not form one topology. The message names them.
     #[error("{0}")]

@@ -8,6 +8,7 @@ use axum::{
 };
 use ringfence_api::Error;
 use ringfence_client::{Client, HeldLock, Holder, Inspection, ShardId, limits::KEY_BYTES_MAX};
+use ringfence_coordinator::name::Printed;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::Mutex,
@@ -298,7 +299,7 @@ impl Key {
     fn new(namespace: &str, key: &[u8]) -> Self {
         Self {
             namespace: namespace.to_owned(),
-            shown: shown(key),
+            shown: Printed(key).to_string(),
             hex: key.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
@@ -307,24 +308,12 @@ impl Key {
 impl HolderView {
     fn of(holder: &Holder) -> Self {
         Self {
-            label: shown(holder.label.to_string().as_bytes()),
+            label: Printed(holder.label.as_str().as_bytes()).to_string(),
             token: holder.token.to_string(),
             last_token: holder.last_token().to_string(),
             remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
             share: holder.part(),
         }
-    }
-}
-
-/// `text` without characters that change how the text around them reads.
-fn shown(text: &[u8]) -> String {
-    let misleads = |char: char| {
-        char.is_control()
-            || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    match str::from_utf8(text) {
-        Ok(text) if !text.contains(misleads) => text.to_owned(),
-        _ => text.escape_ascii().to_string(),
     }
 }
 
@@ -351,7 +340,7 @@ mod tests {
             assert_eq!(key(&view.hex).unwrap(), bytes);
             assert!(!view.shown.contains(char::is_control) && !view.shown.contains('\u{202e}'));
         }
-        assert_eq!(shown("größe".as_bytes()), "größe");
+        assert_eq!(Printed("größe".as_bytes()).to_string(), "größe");
         for refused in ["", "0", "zz", "+1", "é0"] {
             assert_eq!(key(refused).unwrap_err().input.unwrap().field, "hex");
         }

@@ -105,6 +105,10 @@ impl fmt::Display for Waiting {
                 holder, remaining, ..
             } => {
                 let left = remaining.as_secs_f64().ceil();
+                let holder = match holder.as_str() {
+                    "" => "a holder without a label",
+                    label => label,
+                };
                 write!(formatter, "held by {holder} ({left} s left)")
             }
             Self::Grace {
