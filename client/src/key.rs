@@ -142,6 +142,10 @@ mod tests {
         assert_eq!(Key::from(i64::MIN), Key::from("-9223372036854775808"));
         assert_eq!(Key::from(u128::MAX), Key::from(u128::MAX.to_string()));
         assert_eq!(format!("{:?}", Key::from(b"a\0b")), "Key(a\\x00b)");
+        assert_eq!(
+            Key::from("gr\u{f6}\u{df}e\u{202e}").to_string(),
+            "größe\\u{202e}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Names given by callers: namespaces, keys, labels. Checked here, once.
 
 use std::{
+    ascii,
     fmt::{self, Write as _},
     hash::{Hash, Hasher},
     iter,
@@ -263,7 +264,9 @@ impl fmt::Display for Printed<'_> {
         for chunk in self.0.utf8_chunks() {
             for char in chunk.valid().chars() {
                 match char {
-                    _ if char.is_ascii_control() => write!(formatter, "{}", char.escape_default())?,
+                    _ if char.is_ascii_control() => {
+                        write!(formatter, "{}", ascii::escape_default(char as u8))?;
+                    }
                     _ if misleads(char) => write!(formatter, "{}", char.escape_unicode())?,
                     _ => formatter.write_char(char)?,
                 }

@@ -1,10 +1,6 @@
 //! A shard that comes back makes no new grants until the holders of before have had their time.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{cell::RefCell, io, time::Duration};
 
 use futures_util::future::try_join_all;
 use ringfence_client::{AcquireError, Lock, ReleaseAnswer};
@@ -12,6 +8,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
 };
+use tracing_subscriber::filter::LevelFilter;
 
 use super::{LEASE, SECOND, client_of, faults, held, is_recorded, simulated};
 
@@ -50,13 +47,16 @@ async fn no_new_grant_until_grace_is_over_and_then_a_greater_token() {
     assert!(guard.token() > token);
 }
 
-/// What is logged, from now on.
-#[derive(Clone, Debug, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    static LOGGED: RefCell<Vec<u8>> = RefCell::default();
+}
+
+/// Keeps what is logged in this thread: a subscriber of one thread would miss events that others have registered.
+struct Logged;
 
 impl io::Write for Logged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        LOGGED.with_borrow_mut(|logged| logged.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -66,13 +66,10 @@ impl io::Write for Logged {
 
 #[tokio::test(start_paused = true)]
 async fn a_recovery_period_is_logged_once_with_what_makes_it_shorter() {
-    let logged = Logged::default();
-    let writer = logged.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
-    let _logs = tracing::subscriber::set_default(subscriber.finish());
+    let logs = tracing_subscriber::fmt().with_max_level(LevelFilter::WARN);
+    logs.with_writer(|| Logged).init();
     let lines = |what: &str| {
-        let logged = logged.0.lock().unwrap();
-        String::from_utf8_lossy(&logged).matches(what).count()
+        LOGGED.with_borrow(|logged| String::from_utf8_lossy(logged).matches(what).count())
     };
     let client = client_of(1).await;
     for times in 1..=2 {
