@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 use ringfence_client::{Builder, Client};
 
 use self::reader::Reader;
-use crate::{Principal, Proof, Tls};
+use crate::{Principal, Proof, Roles, Tls};
 
 /// The prefix of environment variables. The second underscore keeps variables of the command line,
 /// such as `RINGFENCE_REDIS`, apart.
@@ -214,6 +214,15 @@ impl Config {
             principals: reader.principals("principals"),
         };
         config.check_callers(reader);
+        if let Some(monitor) = config
+            .monitor
+            .filter(|monitor| shares(*monitor, config.listen))
+        {
+            reader.problem(format!(
+                "monitor is {monitor}, must have another port than listen, which is {}",
+                config.listen
+            ));
+        }
         if !config.listen.ip().is_loopback() && !config.insecure && !config.authenticates() {
             reader.problem(format!(
                 "listen is {}, must be a loopback address, or tls.client_ca or principals must be set; to let every \
@@ -264,7 +273,12 @@ impl Config {
     fn check_callers(&self, reader: &mut Reader) {
         let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         let mut seen = HashMap::new();
-        for (name, Principal { proof, .. }) in &self.principals {
+        for (name, Principal { proof, roles }) in &self.principals {
+            if *roles == Roles::default() {
+                reader.problem(format!(
+                    "principals.{name} may do nothing, must have acquire, read, force_release or admin"
+                ));
+            }
             if matches!(proof, Proof::Certificate(_)) && !by_certificate {
                 reader.problem(format!(
                     "principals.{name} has a certificate, so tls.client_ca must be set"
@@ -292,6 +306,12 @@ impl Config {
             .existing_topology(true)
             .members_only(true)
     }
+}
+
+/// Whether two servers cannot have these addresses.
+fn shares(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && (is_any || one.ip() == other.ip())
 }
 
 /// The variables of the environment.

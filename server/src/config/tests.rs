@@ -103,12 +103,13 @@ fn all_problems_are_reported_at_once() {
         "principals.nobody must have either sha256 or certificate",
         "principals.twice must have either sha256 or certificate",
         "principals.double has a certificate, so tls.client_ca must be set",
+        "principals.double may do nothing, must have acquire",
         "principals.worker has a certificate, so tls.client_ca must be set",
         "principals.worker has the token or the certificate of principals.double",
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
-    assert_eq!(problems.len(), 18, "{all}");
+    assert_eq!(problems.len(), 19, "{all}");
     assert!(!all.contains("s3cret"), "{all}");
 }
 
@@ -150,8 +151,9 @@ fn the_dashboard_is_served_where_nobody_gets_more_by_it_than_over_grpc() {
     );
     let mutual = format!("{tls}tls.client_ca = {}\n", file("ca.pem"));
     let digest = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
-    let token = format!("principals.a.sha256 = \"{digest}\"\n");
-    let certificate = format!("{mutual}principals.a.certificate = \"a\"\n");
+    let token = format!("principals.a.sha256 = \"{digest}\"\nprincipals.a.admin = true\n");
+    let certificate =
+        format!("{mutual}principals.a.certificate = \"a\"\nprincipals.a.admin = true\n");
     let (local, public) = ("monitor = \"127.0.0.1:1\"\n", "monitor = \"0.0.0.0:1\"\n");
     for (monitor, more, refused) in [
         (local, "", None),
@@ -230,6 +232,32 @@ fn no_server_is_a_problem() {
 }
 
 #[test]
+fn a_monitor_on_the_port_of_the_service_is_a_problem() {
+    for monitor in ["127.0.0.1:7420", "0.0.0.0:7420"] {
+        let file = format!("monitor = \"{monitor}\"\n{SHARD}");
+        let error = load(&file, &[]).unwrap_err().to_string();
+        assert!(
+            error.contains("must have another port than listen"),
+            "{error}"
+        );
+    }
+    let file = format!("monitor = \"127.0.0.1:7421\"\n{SHARD}");
+    assert!(load(&file, &[]).is_ok());
+}
+
+#[test]
+fn a_principal_that_may_do_nothing_is_a_problem() {
+    let digest = "0".repeat(64);
+    let principal = format!("{SHARD}[principals.orders]\nsha256 = \"{digest}\"\n");
+    let error = load(&principal, &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("principals.orders may do nothing"),
+        "{error}"
+    );
+    assert!(load(&format!("{principal}admin = true\n"), &[]).is_ok());
+}
+
+#[test]
 fn options_override_the_environment() {
     let file = format!("{SHARD}listen = \"127.0.0.1:1\"\n");
     let variables = [("RINGFENCE__LISTEN", "127.0.0.1:2")];
@@ -297,7 +325,8 @@ fn shown_settings_are_the_same_if_they_are_loaded() {
          prefix = 'back\\slash'\ngrace = \"1m 1s\"\nlimits.rate = 7\n\
          tls = {{ cert = {:?}, key = {:?}, client_ca = {:?} }}\n\
          principals.x.certificate = 'quote\"d'\nprincipals.x.acquire = [\"*\", \"a/b\"]\n\
-         principals.y.sha256 = \"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"\n",
+         principals.y.sha256 = \"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"\n\
+         principals.y.admin = true\n",
         path("server.pem"),
         path("server.key"),
         path("ca.pem"),
