@@ -19,8 +19,8 @@ pub(crate) struct Place {
 /// Coordinators, for machines that must not reach the servers.
 #[derive(Args, Clone)]
 struct Service {
-    /// A coordinator (ringfence serve), instead of servers: http://host:port, or https:// for TLS.
-    /// Repeat it, or separate URLs by commas: if one fails, the next is used
+    /// A coordinator (ringfence serve), instead of servers: host, host:port or http://host:port; https:// for
+    /// TLS [default port: 7420]. Repeat it, or separate URLs by commas: if one fails, the next is used
     #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["redis", "redis_file", "topology"])]
     coordinator: Vec<String>,
     /// A file with the bearer token for the coordinators

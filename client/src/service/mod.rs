@@ -39,7 +39,7 @@ pub struct Coordinators {
 }
 
 impl Coordinators {
-    /// One URL, or a list: `http://host:port`, or `https://host:port` for TLS. With the same `handle_secret` at each of
+    /// One address, or a list: `host`, `host:port`, `http://host:port`, or `https://host:port` for TLS; default port: 7420. With the same `handle_secret` at each of
     /// them, locks go on at another one if theirs fails.
     pub fn new<Form>(urls: impl RedisUrls<Form>) -> Self {
         Self {

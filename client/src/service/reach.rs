@@ -34,6 +34,9 @@ use tonic::{
 
 use super::{seen, told};
 
+/// Where a coordinator serves, if its address does not say.
+const DEFAULT_PORT: u16 = 7420;
+
 /// A coordinator that does not take a connection is given up after this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
@@ -84,7 +87,7 @@ impl Reach {
             let refused = |error: &dyn std::error::Error| {
                 CoordinatorError::refused(format!("coordinator {url}: {}", chain(error)))
             };
-            let endpoint = Endpoint::from_shared(url.clone()).map_err(|error| refused(&error))?;
+            let endpoint = Endpoint::from_shared(whole(url)).map_err(|error| refused(&error))?;
             let endpoint = match endpoint.uri().scheme_str() {
                 Some("http") => endpoint,
                 Some("https") => endpoint
@@ -404,5 +407,36 @@ fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),
         None => error.to_string(),
+    }
+}
+
+/// `url` with a scheme and a port: plain, and a coordinator's default.
+fn whole(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    match authority.rsplit_once(':') {
+        Some((_, port)) if is_port(port) => format!("{scheme}://{rest}"),
+        _ => format!("{scheme}://{authority}:{DEFAULT_PORT}{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_a_coordinator_has_a_scheme_and_a_port_in_the_end() {
+        for (given, expected) in [
+            ("host", "http://host:7420"),
+            ("host:1", "http://host:1"),
+            ("10.0.0.1", "http://10.0.0.1:7420"),
+            ("[::1]", "http://[::1]:7420"),
+            ("[::1]:1", "http://[::1]:1"),
+            ("https://host", "https://host:7420"),
+            ("http://host:1/", "http://host:1/"),
+        ] {
+            assert_eq!(whole(given), expected, "{given}");
+        }
     }
 }
