@@ -180,6 +180,12 @@ impl Address {
 
     /// Servers with TLS are reached as `tls` says; if that is `None`, as the URL says.
     fn parse(url: &str, tls: Option<&Tls>) -> Result<Self, AddressError> {
+        if let Some(char) = not_encoded(url) {
+            let why = format!(
+                "the login has {char:?}; in a user or a password write # as %23, / as %2F and @ as %40"
+            );
+            return Err(AddressError(why));
+        }
         match url.split_once("+sentinel://") {
             Some((scheme @ ("redis" | "rediss"), rest)) => Self::by_sentinels(scheme, rest, tls),
             _ => Self::at(url, tls),
@@ -290,6 +296,14 @@ impl PartialEq for Address {
 
 impl Eq for Address {}
 
+/// What ends the login of `url` too early, if it has a login.
+fn not_encoded(url: &str) -> Option<char> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (login, _) = rest.split('?').next()?.rsplit_once('@')?;
+    let ends = |char: &char| matches!(char, '#' | '/');
+    login.chars().find(ends).filter(|_| scheme != "unix")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +326,21 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(!error.contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_named_and_not_shown() {
+        for url in [
+            "redis://:pa#ss@db",
+            "redis://u:1#x@db",
+            "redis://:pa/ss@db:1/2",
+            "redis+sentinel://:pa#ss@db/name",
+        ] {
+            let error = url.parse::<Address>().unwrap_err().to_string();
+            assert!(error.contains("write # as %23"), "{url}: {error}");
+            assert!(!error.contains("pa") || !error.contains("ss@"), "{error}");
+        }
+        assert!("redis://:pa%23%2F%40@db".parse::<Address>().is_ok());
     }
 
     #[test]
