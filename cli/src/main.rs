@@ -2,6 +2,7 @@
 
 mod counter;
 mod describe;
+mod doctor;
 mod lock;
 mod locks;
 mod logs;
@@ -63,6 +64,7 @@ enum Command {
     #[command(subcommand)]
     Schema(schema::Command),
     Demo(Box<ringfence_demo::Args>),
+    Doctor(doctor::Args),
     Uninstall(uninstall::Args),
     Completions(describe::Completions),
     Man(describe::Man),
@@ -116,6 +118,10 @@ impl Command {
                 schema::run(command).map_err(|error| Failure::new(FAILED, error))
             }
             Self::Demo(args) => ringfence_demo::run(args),
+            Self::Doctor(args) => doctor::run(args).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
             Self::Uninstall(args) => uninstall::run(args).map_err(|error| {
                 let nature = error.nature();
                 Failure::new(error.code(), error).of(nature)

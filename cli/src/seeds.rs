@@ -122,6 +122,13 @@ impl fmt::Display for Place {
 }
 
 impl Seeds {
+    /// The same, with further servers of the command line.
+    pub(crate) fn with(&self, urls: &[String]) -> Self {
+        let mut seeds = self.clone();
+        seeds.redis.extend_from_slice(urls);
+        seeds
+    }
+
     /// The URLs that are named on the command line, and those of the environment if there are none.
     ///
     /// # Errors
@@ -189,6 +196,11 @@ impl Named {
 }
 
 impl Servers {
+    /// Their URLs, with credentials.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &String> {
+        self.named.iter().map(|named| &named.url)
+    }
+
     /// How many there are, without the topology's own.
     pub(crate) fn count(&self) -> usize {
         self.named.len()

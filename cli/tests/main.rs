@@ -6,6 +6,7 @@ mod cli;
 mod counter;
 mod demo;
 mod describe;
+mod doctor;
 mod jobs;
 mod lock;
 mod locks;

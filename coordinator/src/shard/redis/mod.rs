@@ -4,6 +4,7 @@ mod address;
 mod answers;
 mod batch;
 mod channel;
+mod checkup;
 mod connection;
 mod counters;
 mod decommission;
@@ -28,6 +29,7 @@ use async_trait::async_trait;
 
 pub use address::{Address, AddressError, Pump};
 pub(crate) use channel::Channel;
+pub use checkup::{Checkup, checkup};
 pub(crate) use connection::{Connection, Server, fcall};
 pub(crate) use error::classify;
 pub use functions::{FunctionLibrary, Functions};
