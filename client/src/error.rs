@@ -1,6 +1,6 @@
 //! One error for every call.
 
-use std::time::Duration;
+use std::{error::Error as _, fmt, time::Duration};
 
 use ringfence_coordinator::{
     engine::{AcquireError, LockLost},
@@ -56,7 +56,9 @@ use crate::{BuildError, LatchError, MultiLockError, ReshapeError};
 /// }
 /// # }
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// Its `Debug` is a sentence, too, with the causes: a `main` that returns it prints that.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The client could not be built.
@@ -112,6 +114,18 @@ pub enum Error {
     Ring(#[from] RingError),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{self}")?;
+        let mut cause = self.source();
+        while let Some(source) = cause {
+            write!(formatter, ": {source}")?;
+            cause = source.source();
+        }
+        Ok(())
+    }
+}
+
 impl Error {
     /// Whether the same call may succeed if made again.
     pub fn is_retryable(&self) -> bool {
@@ -156,9 +170,13 @@ impl_failure!(Error, BuildError, MultiLockError, ReshapeError);
 
 #[cfg(test)]
 mod tests {
-    use std::{error::Error as _, time::Duration};
-
     use super::*;
+
+    #[test]
+    fn a_main_that_fails_prints_a_sentence() {
+        let error = Error::from(AcquireError::Closed);
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
 
     #[test]
     fn adds_nothing_to_its_error() {

@@ -117,6 +117,8 @@ impl Lock {
     /// is granted at a time; of a semaphore, or of the readers of a read-write lock, as many as there is room for. A process that was paused may still *believe* that it holds one: pass
     /// [`Guard::token`] to the resource, and have it refuse a token smaller than one it has seen.
     ///
+    /// Name the guard, as `_guard` at least: `let _ = lock.acquire().await?` drops it, which releases the lock, at once.
+    ///
     /// # Errors
     ///
     /// [`AcquireError`]: tells whether a repeat may succeed, and whether the shard may have granted
