@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
-    ids::{Epoch, Token},
-    shard::{Grace, LockLane, Op, Reply, ShardError, postgres::Tables},
+    ids::{ClientId, Epoch, Token},
+    name::KeyPrefix,
+    random::Random,
+    shard::{Grace, LockLane, Op, Reply, ServerOptions, ShardError, postgres::Tables},
 };
 use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 
@@ -78,6 +80,33 @@ async fn locks_survive_a_crash_of_a_server_whose_commits_do_not_wait_for_the_dis
 async fn tables_on_mariadb_survive_a_crash_with_their_locks() {
     let server = Arc::new(MariaDb::spawn().await);
     locks_survive_a_crash(&mut Maria::on(server).await).await;
+}
+
+/// Another lock would have the same token after a crash.
+#[tokio::test]
+async fn a_mariadb_server_that_loses_commits_is_refused_until_it_loses_none() {
+    const FLUSH: &str = "innodb_flush_log_at_trx_commit";
+    let with_log = [
+        ("log_bin", "binlog"),
+        ("log_bin_trust_function_creators", "1"),
+        ("sync_binlog", "0"),
+    ];
+    for settings in [&[(FLUSH, "0")][..], &[(FLUSH, "2")], &with_log] {
+        let server = MariaDb::spawn_with(settings).await;
+        let url = format!("mysql://root@127.0.0.1:{}/test", server.port());
+        let options = ServerOptions::new(url.parse().unwrap(), ClientId(1), KeyPrefix::default());
+        options.prepare().await.unwrap();
+        let shard = options.shard(&Arc::new(Random::from_os()));
+        match shard.connect_control().await {
+            Err(ShardError::Unusable { reason }) => {
+                let cure = "SET GLOBAL innodb_flush_log_at_trx_commit = 1, sync_binlog = 1";
+                assert!(reason.contains(cure), "{reason}");
+                server.run(cure).await;
+            }
+            other => panic!("{settings:?}: {:?}", other.map(drop)),
+        }
+        assert!(shard.connect_control().await.is_ok(), "{settings:?}");
+    }
 }
 
 /// Such a server forgets nothing that was answered: the life goes on, and needs no grace.

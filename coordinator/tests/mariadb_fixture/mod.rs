@@ -29,8 +29,7 @@ use crate::{shared::Shared, slow::Slow};
 static SHARED: Shared<MariaDb> = Shared::new();
 
 /// What tests need not wait for: a server that loses its machine's memory.
-const SETTINGS: [(&str, &str); 4] = [
-    ("innodb_flush_log_at_trx_commit", "0"),
+const SETTINGS: [(&str, &str); 3] = [
     ("innodb_flush_method", "nosync"),
     ("sync_frm", "0"),
     ("max_connections", "500"),

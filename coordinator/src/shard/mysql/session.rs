@@ -21,13 +21,16 @@ use crate::{
     },
 };
 
+/// Why a server has no locks: after a crash it would grant one again, with the same token.
+const LOSES_COMMITS: &str = "it may lose commits in a crash, and the locks that were granted by them; run: SET GLOBAL \
+    innodb_flush_log_at_trx_commit = 1, sync_binlog = 1 (a managed server has them in its parameter group)";
+
 /// A connection for reads and commits.
 #[derive(Debug)]
 pub(super) struct MysqlSession {
     wire: Wire,
     life: Life,
     id: ConnectionId,
-    is_durable: bool,
     /// Documents that this connection made since its last sweep.
     made: usize,
     /// Where that sweep stopped.
@@ -42,11 +45,14 @@ impl MysqlSession {
     ) -> Result<Self, ShardError> {
         let mut wire = Wire::connect(options).await?;
         let (life, id, is_durable) = wire.open(former).await?;
+        if !is_durable {
+            let reason = format!("{} is unusable: {LOSES_COMMITS}", options.address);
+            return Err(ShardError::Unusable { reason });
+        }
         Ok(Self {
             wire,
             life,
             id,
-            is_durable,
             made: 0,
             swept: Vec::new(),
         })
@@ -76,7 +82,7 @@ impl Session for MysqlSession {
     }
 
     fn is_durable(&self) -> bool {
-        self.is_durable
+        true
     }
 
     fn commit_max(&self) -> usize {
