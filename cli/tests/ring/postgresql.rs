@@ -37,7 +37,7 @@ fn url(server: &PostgreSql, user: &str) -> String {
 
 /// The same on MariaDB.
 async fn prepared_mariadb() -> (MariaDb, String) {
-    let server = MariaDb::spawn_with(&[("innodb_flush_log_at_trx_commit", "0")]).await;
+    let server = MariaDb::spawn_with(&[("innodb_flush_method", "nosync")]).await;
     let schema = ringfence(&["schema", "mysql"]).stdout;
     server
         .run(&format!(
@@ -306,4 +306,24 @@ async fn a_topology_on_postgresql_moves_to_mariadb_and_no_lock_is_lost() {
     assert_eq!(each(&shown["shards"], "address"), [address]);
     let locked = ringfence(&["lock", "after", "--redis", &both, "--", "true"]);
     assert_eq!(locked.code, 0, "{locked:?}");
+}
+
+#[tokio::test]
+async fn replicas_on_databases_of_one_server_are_warned_of() {
+    let server = PostgreSql::spawn_with(&[("fsync", "off")]).await;
+    let owner = server.connect().await;
+    for name in ["one", "two"] {
+        let create = format!("CREATE DATABASE {name}");
+        owner.batch_execute(&create).await.unwrap();
+    }
+    let port = server.port();
+    let urls = ["postgres", "one", "two"];
+    let urls = urls.map(|name| format!("postgres://postgres@127.0.0.1:{port}/{name}"));
+    let urls = urls.join(",");
+    let warned = format!("are on one server, 127.0.0.1:{port}");
+    let init = ["init", "--servers-are-new", "--namespace", "ledger=3"];
+    for args in [&init[..], &["show"]] {
+        let warnings = ring(&urls, args)["warnings"].to_string();
+        assert!(warnings.contains(&warned), "{args:?}: {warnings}");
+    }
 }

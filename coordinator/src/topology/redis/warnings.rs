@@ -1,5 +1,7 @@
 //! Warnings for a person about the topology that was found.
 
+use std::collections::BTreeMap;
+
 use super::{
     RedisTopology,
     first_use::FirstUse,
@@ -17,6 +19,7 @@ impl FirstUse {
     ) -> Vec<String> {
         let mut warnings = seed_warnings(topology, survey);
         warnings.extend(self.founding_warnings(topology));
+        warnings.extend(shared_server(topology));
         warnings.extend(match survey.at(&store.home()) {
             Some(seen) => seen.trace.server.forgets.clone(),
             None if survey.silence_of(&store.home()).is_some() => None,
@@ -116,6 +119,27 @@ impl FirstUse {
         }
         warnings
     }
+}
+
+/// Shards that fail together, if locks have replicas: databases, or paths, of one server.
+fn shared_server(topology: &Topology) -> Option<String> {
+    if topology.namespaces.is_empty() {
+        return None;
+    }
+    let mut of_server: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, entry) in &topology.shards {
+        let (_, rest) = entry.address.split_once("://")?;
+        let server = rest.split('/').next()?;
+        of_server
+            .entry(server)
+            .or_default()
+            .push(name.0.to_string());
+    }
+    let (server, shards) = of_server.into_iter().find(|(_, shards)| shards.len() > 1)?;
+    let shards = shards.join(" and ");
+    Some(format!(
+        "shards {shards} are on one server, {server}: they fail together, so the replicas of a lock there are as good as one"
+    ))
 }
 
 /// Whether the server is a shard.
