@@ -1,6 +1,10 @@
 //! The coordinators, each behind a proxy: started, stopped, killed, cut off.
 
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use nix::sys::signal::Signal;
 use ringfence_test_support::Proxy;
@@ -33,8 +37,8 @@ pub(super) struct Coordinators {
     /// Number of the next process.
     next: u32,
     running: Vec<(Process, Proxy)>,
-    /// A client of the servers, with a bad clock.
-    neighbour: Process,
+    /// A client of the servers, with a bad clock, if there is to be one.
+    neighbour: Option<Process>,
 }
 
 impl Coordinators {
@@ -43,11 +47,19 @@ impl Coordinators {
     /// # Errors
     ///
     /// One does not serve.
-    pub(super) async fn start(dir: PathBuf, urls: Vec<String>, seed: u64) -> io::Result<Self> {
+    pub(super) async fn start(
+        dir: &Path,
+        urls: &[String],
+        seed: u64,
+        bad_clock: bool,
+    ) -> io::Result<Self> {
         let mut coordinators = Self {
-            neighbour: Process::start("neighbour", NEIGHBOUR, &dir, servers(&urls))?,
-            dir,
-            urls,
+            neighbour: match bad_clock {
+                true => Some(Process::start("neighbour", NEIGHBOUR, dir, servers(urls))?),
+                false => None,
+            },
+            dir: dir.to_owned(),
+            urls: urls.to_vec(),
             next: FIRST,
             running: Vec::new(),
         };
@@ -114,7 +126,10 @@ impl Coordinators {
         for (process, _) in &mut self.running {
             process.end().await?;
         }
-        self.neighbour.end().await
+        match &mut self.neighbour {
+            Some(neighbour) => neighbour.end().await,
+            None => Ok(()),
+        }
     }
 
     /// Starts one, and waits until it serves. Returns its port, too.

@@ -98,6 +98,10 @@ pub struct RunArgs {
     /// Has the locks granted by two coordinators of the service. Things are done to them, and nothing to shards.
     #[arg(long, conflicts_with = "mixed")]
     pub service: bool,
+    /// Beside the coordinators, has a client of the shards whose clock loses time, gains it, and runs slow: no shard may be
+    /// armed anew. Now and then one is, so no run of the gate has it.
+    #[arg(long, requires = "service")]
+    pub bad_clock: bool,
     /// Has shards on Redis, PostgreSQL or MariaDB, etcd and ZooKeeper. The seed chooses which of them keeps the topology's record, and which joins.
     #[arg(long)]
     pub mixed: bool,
@@ -181,7 +185,7 @@ async fn happen(
     let (members, urls, shards) = start_servers(kinds, service, seed).await;
     let keys = found(&urls[..shards], removal, service).await?;
     let mut coordinators = match service {
-        true => Some(Coordinators::start(dir.to_owned(), urls[..shards].to_vec(), seed).await?),
+        true => Some(Coordinators::start(dir, &urls[..shards], seed, args.bad_clock).await?),
         false => None,
     };
     let of_service = coordinators.as_ref().map(Coordinators::urls);
