@@ -4,7 +4,7 @@
 //! ```text
 //! run ─► nemesis ─► servers, proxies, processes       by a plan that comes from the seed
 //!  ├──► coordinator processes                          two; then clients reach no server
-//!  ├──► a process with a bad clock                    beside coordinators: no shard may suffer from it
+//!  ├──► a process with a bad clock                    where asked for, beside coordinators: no shard may suffer from it
 //!  ├──► mover processes ─► resizes                    back and forth; killed, stopped, two at once
 //!  └──► client processes ─► locks ─► resource         each writes its history
 //!                └────────► history ─► checker ─► violations

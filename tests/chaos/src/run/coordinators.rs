@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Shared by all, so that each goes on with the others' locks.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// All coordinators, and a neighbour.
+/// All coordinators, and their neighbour.
 #[derive(Debug)]
 pub(super) struct Coordinators {
     dir: PathBuf,

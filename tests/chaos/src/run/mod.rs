@@ -142,6 +142,7 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
         length: args.length,
         flags: match (args.mixed, args.service) {
             (true, _) => " --mixed",
+            (_, true) if args.bad_clock => " --service --bad-clock",
             (_, true) => " --service",
             _ => "",
         },
@@ -250,20 +251,13 @@ async fn happen(
 
 /// The shards that began a recovery period, where nothing was done to any.
 fn recovered(begun: &Topology, ended: &Topology) -> Vec<Violation> {
-    let since = begun.shards.iter().filter_map(|(name, before)| {
-        let now = ended.shard(&name.0)?;
-        (now.epoch != before.epoch).then_some((name, now))
+    let recovered = begun.shards.iter().filter_map(|(name, before)| {
+        let epoch = ended.shard(&name.0)?.epoch;
+        let told = ended.alarms.get(name);
+        let what = || format!("shard {} is armed with epoch {epoch}: {told:?}", name.0);
+        (epoch != before.epoch).then(|| Violation::new(Rule::Recovery, "", what(), []))
     });
-    since
-        .map(|(name, now)| {
-            let told = ended.alarms.get(name);
-            let what = format!(
-                "shard {} is armed with epoch {}: {told:?}",
-                name.0, now.epoch
-            );
-            Violation::new(Rule::Recovery, "", what, [])
-        })
-        .collect()
+    recovered.collect()
 }
 
 /// The servers by their names, where clients find them, and how many of them are shards at first.
