@@ -326,11 +326,6 @@ impl Session for EtcdSession {
         self.id
     }
 
-    /// A node answers after a majority has the commit on disk.
-    fn is_durable(&self) -> bool {
-        true
-    }
-
     fn commit_max(&self) -> usize {
         COMMIT_MAX
     }

@@ -312,11 +312,6 @@ impl Session for ZookeeperSession {
         self.id
     }
 
-    /// A server answers after a majority has the commit on disk.
-    fn is_durable(&self) -> bool {
-        true
-    }
-
     fn commit_max(&self) -> usize {
         COMMIT_MAX
     }

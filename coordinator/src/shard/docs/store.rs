@@ -79,8 +79,11 @@ pub trait Session: fmt::Debug + Send {
     /// The id by which a later session ends this one.
     fn id(&self) -> ConnectionId;
 
-    /// Whether a crash of the server loses nothing that was answered.
-    fn is_durable(&self) -> bool;
+    /// Whether a crash of the server loses nothing that was answered: etcd and ZooKeeper answer after a majority has the
+    /// commit on disk, and a server that would lose it is refused, but for unlogged tables.
+    fn is_durable(&self) -> bool {
+        true
+    }
 
     /// Documents that a commit checks or writes, at most.
     fn commit_max(&self) -> usize;

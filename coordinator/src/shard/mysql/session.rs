@@ -81,10 +81,6 @@ impl Session for MysqlSession {
         self.id
     }
 
-    fn is_durable(&self) -> bool {
-        true
-    }
-
     fn commit_max(&self) -> usize {
         usize::MAX
     }
