@@ -11,7 +11,7 @@ use ringfence_coordinator::{
         redis::{Checkup, checkup},
     },
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{
     FAILED,
@@ -58,15 +58,30 @@ struct Server {
     server: String,
     /// Whether locks can be on it.
     ok: bool,
-    problem: Option<String>,
-    version: Option<String>,
-    role: Option<String>,
-    eviction: Option<String>,
-    persistence: Option<String>,
-    clock_ahead_ms: Option<i64>,
-    connections_left: Option<u64>,
-    /// The topology that the server belongs to, and its version.
-    topology: Option<String>,
+    #[serde(flatten)]
+    found: Checkup,
+    /// The one that the server belongs to.
+    topology: Option<Found>,
+}
+
+/// A topology.
+#[derive(Debug)]
+struct Found {
+    id: String,
+    version: u64,
+}
+
+impl Serialize for Found {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}, version {}", self.id, self.version))
+    }
+}
+
+impl fmt::Display for Found {
+    /// As much of the id as tells it from others.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.8}… version {}", self.id, self.version)
+    }
 }
 
 /// Checks the servers, and prints the result.
@@ -94,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RingError> {
 
 impl Server {
     async fn look(options: ServerOptions, url: &str, random: &Arc<Random>) -> Self {
-        let found = match &options {
+        let mut found = match &options {
             ServerOptions::Redis(options) => checkup(options, &BootClock).await,
             others => Checkup {
                 problem: (others.shard(random).connect_control().await)
@@ -103,32 +118,29 @@ impl Server {
                 ..Checkup::default()
             },
         };
-        let (topology, problem) = match found.problem {
-            Some(problem) => (None, Some(problem)),
-            None => topology(url).await,
-        };
+        let mut belongs_to = None;
+        if found.problem.is_none() {
+            (belongs_to, found.problem) = topology(url).await;
+        }
         Self {
             server: options.address().to_owned(),
-            ok: problem.is_none(),
-            problem,
-            version: found.version,
-            role: found.role,
-            eviction: found.eviction,
-            persistence: found.persistence,
-            clock_ahead_ms: found.clock_ahead_ms,
-            connections_left: found.connections_left,
-            topology,
+            ok: found.problem.is_none(),
+            found,
+            topology: belongs_to,
         }
     }
 }
 
 /// The topology of the server at `url`, or why none can be told.
-async fn topology(url: &str) -> (Option<String>, Option<String>) {
+async fn topology(url: &str) -> (Option<Found>, Option<String>) {
     let client = Client::builder().servers(url).existing_topology(true);
     match client.connect_within(LOOK).build().await {
         Ok(client) => {
             let topology = client.topology();
-            let found = format!("{}, version {}", topology.id, topology.version);
+            let found = Found {
+                id: topology.id.clone(),
+                version: topology.version,
+            };
             client.close().await;
             (Some(found), None)
         }
@@ -150,30 +162,34 @@ impl fmt::Display for Report {
             "connections",
             "topology",
         ]);
-        let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
-        for server in &self.servers {
-            let topology = server.topology.as_deref().map(|text| {
-                let (id, version) = text.split_once(", ").unwrap_or((text, ""));
-                format!("{}… {version}", &id[..id.len().min(8)])
-            });
+        for Server {
+            server,
+            ok,
+            found,
+            topology,
+        } in &self.servers
+        {
             table.row([
-                server.server.clone(),
-                if server.ok { "yes" } else { "no" }.into(),
-                said(&server.version),
-                said(&server.role),
-                said(&server.eviction),
-                said(&server.persistence),
-                said(&server.clock_ahead_ms.map(|ms| format!("{ms:+} ms"))),
-                said(&server.connections_left.map(|left| format!("{left} left"))),
-                said(&topology),
+                server.clone(),
+                if *ok { "yes" } else { "no" }.into(),
+                or_dash(found.version.as_ref()),
+                or_dash(found.role.as_ref()),
+                or_dash(found.eviction.as_ref()),
+                or_dash(found.persistence.as_ref()),
+                or_dash(found.clock_ahead_ms.map(|ms| format!("{ms:+} ms"))),
+                or_dash(found.connections_left.map(|left| format!("{left} left"))),
+                or_dash(topology.as_ref()),
             ]);
         }
         write!(out, "{table}")?;
-        for Server { problem, .. } in &self.servers {
-            if let Some(problem) = problem {
-                writeln!(out, "\n{problem}")?;
-            }
-        }
-        Ok(())
+        let mut problems = self
+            .servers
+            .iter()
+            .filter_map(|server| server.found.problem.as_ref());
+        problems.try_for_each(|problem| writeln!(out, "\n{problem}"))
     }
+}
+
+fn or_dash(told: Option<impl ToString>) -> String {
+    told.map_or_else(|| "-".to_owned(), |told| told.to_string())
 }

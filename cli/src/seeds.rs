@@ -208,8 +208,9 @@ impl Servers {
 
     /// A client of them, which founds no topology.
     pub(crate) fn client(&self) -> Builder {
-        let urls = self.named.iter().map(|named| &named.url);
-        let client = Client::builder().servers(urls).existing_topology(true);
+        let client = Client::builder()
+            .servers(self.urls())
+            .existing_topology(true);
         match &self.topology {
             Some(named) => client.topology_at(&named.url),
             None => client,

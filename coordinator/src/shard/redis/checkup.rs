@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use redis::{FromRedisValue, InfoDict, Value, from_redis_value};
+use serde::Serialize;
 use tokio::time::timeout;
 
 use super::{Connection, RedisOptions, diagnosis, wire::Wire};
 use crate::clock::Clock;
 
 /// What a server says of itself. None: it does not tell.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Checkup {
     /// The version of Redis, or the one that it is like.
     pub version: Option<String>,
@@ -51,15 +52,13 @@ async fn told(mut wire: Wire, options: &RedisOptions, clock: &dyn Clock) -> Chec
     asked.cmd("TIME");
     asked.cmd("INFO");
     asked.cmd("CONFIG").arg("GET").arg("appendfsync");
-    asked.cmd("CONFIG").arg("GET").arg("maxclients");
     let answers = wire.run(&asked).await.unwrap_or_default();
     let halfway = sent + clock.unix().saturating_sub(sent) / 2;
-    let [time, info, fsync, clients] = [0, 1, 2, 3].map(|place| answers.get(place).cloned());
+    let [time, info, fsync] = [0, 1, 2].map(|place| answers.get(place).cloned());
     let info: Option<InfoDict> = read(info);
     let text = |name: &str| info.as_ref().and_then(|info| info.get::<String>(name));
     let number = |name: &str| info.as_ref().and_then(|info| info.get::<u64>(name));
     let fsync = read(fsync).map(|(_, fsync): (String, String)| fsync);
-    let most = read(clients).map(|(_, most): (String, u64)| most);
     let persistence = match (text("aof_enabled").as_deref(), fsync) {
         (Some("1"), Some(fsync)) => Some(format!("appendonly, appendfsync {fsync}")),
         (Some("1"), None) => Some("appendonly".to_owned()),
@@ -73,7 +72,7 @@ async fn told(mut wire: Wire, options: &RedisOptions, clock: &dyn Clock) -> Chec
         eviction: text("maxmemory_policy"),
         persistence,
         clock_ahead_ms: read(time).map(|time| ahead_ms(time, halfway)),
-        connections_left: (number("maxclients").or(most))
+        connections_left: number("maxclients")
             .zip(number("connected_clients"))
             .map(|(most, now)| most.saturating_sub(now)),
         problem: problem.map(|problem| problem.to_string()),
