@@ -232,11 +232,18 @@ fn the_summary_of_the_site_has_every_page() {
         "Counters",
         "Redlock",
         "Service",
-        "Operate",
+        "Servers",
+        "Command line",
+        "Coordinator",
+        "Metrics and alerts",
+        "Repair",
+        "Upgrade",
         "Backends",
         "Failure modes",
         "Benchmarks",
         "Compare",
+        "From Redisson",
+        "Write a client",
     ] {
         assert!(summary.contains(&format!("[{title}](")), "{title}");
     }

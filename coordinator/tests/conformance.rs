@@ -51,7 +51,7 @@ mod redis {
 }
 
 /// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that
-/// docs/operate.md lists.
+/// docs/operate/servers.md lists.
 async fn secured() -> crate::redis_fixture::Redis {
     let secured = Secured::default();
     let clock = WallClock::stopped();

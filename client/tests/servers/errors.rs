@@ -193,7 +193,7 @@ async fn noperm_is_for_a_person_to_mend() {
         matches!(refused, ShardError::Unusable { .. }),
         "{refused:?}"
     );
-    assert!(refused.to_string().contains("docs/operate.md"), "{refused}");
+    assert!(refused.to_string().contains("docs/operate/servers.md"), "{refused}");
     renewal_has_failed(&scene).await;
     scene
         .ask::<()>(&["ACL", "SETUSER", "default", "+fcall"])

@@ -7,7 +7,7 @@ use super::{DEADLINE, SECOND};
 
 const USER: &str = "narrow";
 
-/// Two clients of one server, as a user with the rights that docs/operate.md lists.
+/// Two clients of one server, as a user with the rights that docs/operate/servers.md lists.
 struct Narrow {
     servers: Servers,
 }

@@ -1,4 +1,4 @@
-//! Servers that speak TLS, and a user with exactly the rights that docs/operate.md lists.
+//! Servers that speak TLS, and a user with exactly the rights that docs/operate/servers.md lists.
 
 use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_coordinator::spawn::RedisServer;

@@ -343,7 +343,7 @@ fn shown_settings_are_the_same_if_they_are_loaded() {
 
 #[test]
 fn the_manual_names_every_setting() {
-    let manual = include_str!("../../../docs/operate.md");
+    let manual = include_str!("../../../docs/operate/coordinator.md");
     let mut section = String::new();
     for line in Config::example().lines() {
         if let Some(header) = line.strip_prefix('[') {

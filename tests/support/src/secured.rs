@@ -14,11 +14,11 @@ const PASSWORD: &str = "s3cret";
 /// The number of ports for TLS to try. Another process may take one first.
 const PORTS_MAX: usize = 5;
 
-/// The rights that are enough, as docs/operate.md lists them.
+/// The rights that are enough, as docs/operate/servers.md lists them.
 pub fn rights() -> &'static str {
-    let mut lines = include_str!("../../../docs/operate.md").lines();
+    let mut lines = include_str!("../../../docs/operate/servers.md").lines();
     let rights = lines.find(|line| line.starts_with("~ringfence:*"));
-    rights.expect("docs/operate.md lists them")
+    rights.expect("docs/operate/servers.md lists them")
 }
 
 /// A certificate authority, its certificates for servers and for clients, and an ACL file.
