@@ -69,8 +69,10 @@ pub(crate) struct ClockStep {
     /// The shard's epoch, allotted or armed, when its clock last was as expected.
     pub(crate) epoch: Epoch,
     shift: Shift,
-    /// When that was.
-    since: Instant,
+    /// It came after the request of that answer was sent.
+    after: Instant,
+    /// Before, no answer of the shard showed any shift since.
+    clean_since: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -78,12 +80,21 @@ struct Known {
     reference: Option<Reference>,
     /// An answer to an earlier request may be from before a known step.
     since: Instant,
-    /// The shift that the last answer showed, and when its request was sent.
-    last: Option<(Instant, Shift)>,
+    last: Option<Last>,
     /// The last step.
     stepped: Option<Shift>,
     /// No answer showed any shift since.
     clean_since: Instant,
+}
+
+/// The last answer.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    /// When its request was sent.
+    sent: Instant,
+    shift: Shift,
+    /// When the request was sent against whose answer it shows the shift.
+    against: Instant,
 }
 
 /// An interval that contained the difference, in nanoseconds.
@@ -94,6 +105,8 @@ struct Reference {
     low: i128,
     high: i128,
     at: Instant,
+    /// A step that it does not contain came later: a clock that steps during an exchange may not show it.
+    sent: Instant,
 }
 
 impl ServerClock {
@@ -124,6 +137,7 @@ impl ServerClock {
                 low,
                 high,
                 at: received,
+                sent,
             });
             (known.last, known.stepped, known.clean_since) = (None, None, received);
             return None;
@@ -135,17 +149,23 @@ impl ServerClock {
             least: low - most,
             most: high - least,
         };
-        let (by, last_clean) = (shift.by(), former.at);
+        let (by, against) = (shift.by(), former.sent);
         let its_epoch = std::mem::replace(&mut former.epoch, epoch);
         let stepped = by.unsigned_abs() > MARGIN.as_nanos();
         if stepped {
-            (former.low, former.high, former.at) = (low, high, received);
+            (former.low, former.high) = (low, high);
+            (former.at, former.sent) = (received, sent);
             known.since = received;
         } else if by == 0 {
             (former.low, former.high) = (low.max(least), high.min(most));
-            former.at = received.max(former.at);
+            (former.at, former.sent) = (received.max(former.at), sent.max(former.sent));
         }
-        known.last = Some((sent, shift));
+        known.last = Some(Last {
+            sent,
+            shift,
+            against,
+        });
+        let clean_since = known.clean_since;
         if by != 0 {
             known.clean_since = received;
         }
@@ -156,7 +176,8 @@ impl ServerClock {
                 by_ms: (by / 1_000_000) as i64,
                 epoch: its_epoch,
                 shift,
-                since: last_clean,
+                after: against,
+                clean_since,
             }
         })
     }
@@ -165,15 +186,16 @@ impl ServerClock {
     /// later. `None`: it says nothing.
     pub(super) fn compare(&self, step: &ClockStep, asked: Instant) -> Option<Comparison> {
         let known = self.0.lock();
-        let stepped = known.stepped.filter(|_| known.since >= step.since);
-        let last = known.last.filter(|(sent, _)| *sent >= asked);
-        let shifts = stepped.into_iter().chain(last.map(|(_, shift)| shift));
-        if shifts.clone().any(|shift| shift.goes_with(step.shift)) {
+        let stepped = known.stepped.filter(|_| known.since >= step.after);
+        let last = known.last.filter(|last| last.sent >= asked);
+        let mut shifts = stepped.into_iter().chain(last.map(|last| last.shift));
+        if shifts.any(|shift| shift.goes_with(step.shift)) {
             return Some(Comparison::Moved);
         }
-        let (_, shift) = last?;
-        let stood = known.clean_since <= step.since && !shift.may_be(step.shift);
-        stood.then_some(Comparison::Stood)
+        let Last { shift, against, .. } = last?;
+        // Else it may have seen the same step before; or, seldom asked, an earlier one that this one takes back.
+        let is_about_the_same_time = known.clean_since <= step.after && step.clean_since <= against;
+        (is_about_the_same_time && !shift.may_be(step.shift)).then_some(Comparison::Stood)
     }
 }
 
@@ -262,6 +284,34 @@ mod tests {
             observe(&other, exchange(1_010 * MS, MS, MS, its));
             assert_eq!(other.compare(&step, asked), Some(expected));
         }
+    }
+
+    /// The engine's clock steps forwards, which the other shard shows at once. The first one is asked before, and answers
+    /// after.
+    #[test]
+    fn of_a_step_during_its_request_no_server_is_accused() {
+        let [one, other] = [watched(), watched()];
+        let by = -700 * MS as i64;
+        let step = observe(&other, exchange(1_705 * MS, MS, MS, by));
+        assert!(step.is_some());
+        // Its clock shows the time of before the step, or of after it.
+        assert_eq!(observe(&one, exchange(1_000 * MS, MS, 710 * MS, 0)), None);
+        let step = one.observe(&life(), Epoch(7), exchange(1_720 * MS, MS, MS, by));
+        let (step, asked) = (step.unwrap(), Instant::from_nanos(1_722 * MS));
+        observe(&other, exchange(1_723 * MS, MS, MS, by));
+        assert_eq!(other.compare(&step, asked), Some(Comparison::Moved));
+    }
+
+    /// The other shard was not asked between two steps of the engine's clock, of which the second takes back the first.
+    #[test]
+    fn of_a_step_that_takes_another_back_no_server_is_accused() {
+        let [one, other] = [watched(), watched()];
+        let there = exchange(1_000 * MS, MS, MS, 700 * MS as i64);
+        assert!(observe(&one, there).is_some());
+        let step = one.observe(&life(), Epoch(7), exchange(2_000 * MS, MS, MS, 0));
+        let (step, asked) = (step.unwrap(), Instant::from_nanos(2_002 * MS));
+        observe(&other, exchange(2_003 * MS, MS, MS, 0));
+        assert_eq!(other.compare(&step, asked), None);
     }
 
     /// The engine's clock loses 2 % of the time: 20 ms per second. The servers are asked at different times.
