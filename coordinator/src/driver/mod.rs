@@ -65,6 +65,13 @@ pub enum Respond<R = Reply> {
     Caller(oneshot::Sender<Answer<R>>),
     /// The engine itself.
     Engine(Box<dyn FnOnce(Answer<R>) + Send>),
+    /// The engine itself. The request is not sent if its lease is over by then.
+    Renewal {
+        /// Whether the lease is over.
+        is_over: Box<dyn Fn() -> bool + Send>,
+        /// Called with the answer.
+        respond: Box<dyn FnOnce(Answer<R>) + Send>,
+    },
 }
 
 impl<R> fmt::Debug for Respond<R> {
@@ -72,6 +79,7 @@ impl<R> fmt::Debug for Respond<R> {
         formatter.write_str(match self {
             Self::Caller(_) => "Caller",
             Self::Engine(_) => "Engine",
+            Self::Renewal { .. } => "Renewal",
         })
     }
 }
@@ -81,8 +89,13 @@ impl<R> Respond<R> {
         match self {
             // A caller that has left cleans up with its own release.
             Self::Caller(caller) => drop(caller.send(answer)),
-            Self::Engine(respond) => respond(answer),
+            Self::Engine(respond) | Self::Renewal { respond, .. } => respond(answer),
         }
+    }
+
+    /// Whether it is for a renewal that came too late.
+    fn is_too_late(&self) -> bool {
+        matches!(self, Self::Renewal { is_over, .. } if is_over())
     }
 }
 

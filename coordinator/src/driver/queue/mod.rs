@@ -196,6 +196,19 @@ impl<L: Load> Queue<L> {
 
     /// Moves waiting requests into `batch`; returns whether there were any.
     pub(super) fn take(&self, batch: &mut Batch<L>) -> bool {
+        let mut too_late = Vec::new();
+        let taken = self.take_all_but(&mut too_late, batch);
+        // Without the lock: what they call may ask for others.
+        for respond in too_late {
+            respond.respond(Err(ShardError::Unreachable {
+                reason: "its lease was over before it was sent".into(),
+            }));
+        }
+        taken
+    }
+
+    /// The same. Renewals of leases that are over go into `too_late`.
+    fn take_all_but(&self, too_late: &mut Vec<Respond<L::Reply>>, batch: &mut Batch<L>) -> bool {
         let mut state = self.state.lock();
         let mut map = MapVersion::UNKNOWN;
         // Requests with another map version than the first, or with none. They go behind the
@@ -206,6 +219,10 @@ impl<L: Load> Queue<L> {
         {
             let nobody_waits = matches!(&respond, Respond::Caller(caller) if caller.is_closed());
             if nobody_waits && request.is_new() {
+                continue;
+            }
+            if respond.is_too_late() {
+                too_late.push(respond);
                 continue;
             }
             if map == MapVersion::UNKNOWN {
@@ -242,4 +259,61 @@ fn full<L: Load>(state: &State<L>) -> Option<ShardError> {
         waiting,
         max: QUEUE_MAX,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use ringfence_ring::SlotCount;
+
+    use super::*;
+    use crate::{
+        ids::{ClientId, Nonce, Token},
+        name::{Label, LockKey, Namespace},
+        shard::{Effect, LockMode, Op, Request},
+    };
+
+    fn renewal(sequence: u64) -> Request {
+        let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default());
+        Request {
+            key: key.unwrap(),
+            map: MapVersion::UNKNOWN,
+            declared: MapVersion::UNKNOWN,
+            op: Op::Renew {
+                nonce: Nonce {
+                    client: ClientId(1),
+                    sequence,
+                },
+                label: Label::default(),
+                token: Token::from_number(1),
+                mode: LockMode::Exclusive,
+                lease: Duration::from_secs(30),
+            },
+        }
+    }
+
+    /// Renewals wait while a shard is away.
+    #[test]
+    fn a_renewal_whose_lease_ended_while_it_waited_is_not_sent() {
+        let queue: Queue<Request> = Queue::new(10);
+        let (answers, answered) = mpsc::channel();
+        for (sequence, is_over) in [(1, true), (2, false)] {
+            let answers = answers.clone();
+            let respond = Respond::Renewal {
+                is_over: Box::new(move || is_over),
+                respond: Box::new(move |answer| answers.send((sequence, answer)).unwrap()),
+            };
+            assert!(queue.push(renewal(sequence), respond).is_ok());
+        }
+        let mut batch = Batch::default();
+        assert!(queue.take(&mut batch));
+        assert_eq!(batch.requests, [renewal(2)]);
+        let (sequence, answer) = answered.try_recv().unwrap();
+        assert_eq!((sequence, answer.unwrap_err().effect()), (1, Effect::None));
+        assert!(
+            answered.try_recv().is_err(),
+            "the other one is not answered yet"
+        );
+    }
 }

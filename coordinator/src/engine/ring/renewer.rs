@@ -341,7 +341,12 @@ impl LeaseRenewer {
         let routing = self.requests.routing();
         let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&lease.key));
         let respond = move |answer| renewer.renewed(&renewed, answer, (forced, mode));
-        self.submit(lease, op, Respond::Engine(Box::new(respond)))
+        let queued = lease.clone();
+        let respond = Respond::Renewal {
+            is_over: Box::new(move || queued.is_over()),
+            respond: Box::new(respond),
+        };
+        self.submit(lease, op, respond)
     }
 
     /// Sends `op` for `lease`, on the lane of renewals.
