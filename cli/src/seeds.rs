@@ -129,14 +129,14 @@ impl Seeds {
         seeds
     }
 
-    /// The URLs that are named on the command line, and those of the environment if there are none.
+    /// The URLs that are named on the command line, and those of the environment if there are none: these may be for others.
     ///
     /// # Errors
     ///
     /// [`SeedsError`].
     pub(crate) fn for_a_coordinator(&self) -> Result<(Vec<String>, Vec<String>), SeedsError> {
-        let urls = match self.servers() {
-            Ok(servers) => servers.named.into_iter().map(|named| named.url).collect(),
+        let urls = match self.places() {
+            Ok(places) => places.into_iter().map(|(url, _)| url).collect(),
             Err(SeedsError::None) => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -146,21 +146,26 @@ impl Seeds {
         }
     }
 
+    /// The URLs, and where each is named.
+    fn places(&self) -> Result<Vec<(String, Place)>, SeedsError> {
+        match &self.redis_file {
+            Some(path) => in_file(path),
+            None if self.redis.is_empty() => in_environment(),
+            None => {
+                let urls = self.redis.iter().flat_map(|urls| list(urls));
+                Ok(urls.map(|url| (url, Place::CommandLine)).collect())
+            }
+        }
+    }
+
     /// The servers: from the command line, otherwise from its file, otherwise from the environment.
     ///
     /// # Errors
     ///
     /// [`SeedsError`].
     pub(crate) fn servers(&self) -> Result<Servers, SeedsError> {
-        let named = match &self.redis_file {
-            Some(path) => in_file(path)?,
-            None if self.redis.is_empty() => in_environment()?,
-            None => {
-                let urls = self.redis.iter().flat_map(|urls| list(urls));
-                urls.map(|url| (url, Place::CommandLine)).collect()
-            }
-        };
-        let named = named.into_iter().map(|(url, place)| Named::new(url, place));
+        let named = self.places()?.into_iter();
+        let named = named.map(|(url, place)| Named::new(url, place));
         let named = named.collect::<Result<_, _>>()?;
         let topology = match &self.topology {
             Some(url) => Some((url.clone(), Place::CommandLine)),

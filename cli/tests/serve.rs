@@ -127,7 +127,7 @@ async fn a_coordinator_takes_servers_as_other_commands_do() {
     let servers = founded().await;
     let urls = servers.urls();
     let by_option = ["--redis", &urls[0]];
-    for (options, variable) in [(&by_option[..], "redis://127.0.0.1:1"), (&[], &urls[0])] {
+    for (options, variable) in [(&by_option[..], "for others"), (&[], &urls[0])] {
         let mut serve = command(&[&["serve", "--listen", "127.0.0.1:0"], options].concat());
         serve.env("RINGFENCE_REDIS", variable);
         let coordinator = Coordinator::of(serve, settings(&[], ""));

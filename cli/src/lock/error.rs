@@ -145,6 +145,11 @@ impl LockError {
         }
     }
 
+    /// Whether the command did not start.
+    pub(super) fn is_before_start(&self) -> bool {
+        matches!(self, Self::NotFound(_) | Self::NotExecutable { .. })
+    }
+
     /// What the failure to start `program` is.
     pub(super) fn not_started(program: &OsStr, source: io::Error) -> Self {
         let program = program.to_owned();

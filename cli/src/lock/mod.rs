@@ -102,7 +102,9 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
         Some(group) => work::run(asked, group, &guard, &mut signals).await,
         None => keep::until_closed(&guard, &mut signals).await,
     };
-    if let Some(at_least) = asked.args.hold_at_least {
+    if let Some(at_least) = asked.args.hold_at_least
+        && !matches!(&ran, Err(error) if error.is_before_start())
+    {
         tokio::select! {
             () = sleep_until(&BootClock, acquired_at + at_least) => {}
             _ = signals.next() => {}

@@ -203,4 +203,7 @@ async fn a_lock_is_held_at_least_as_long_as_asked_for_and_no_longer() {
     assert!(stage.is_free("key"));
     let ran = stage.run("key", &["--hold-at-least", "1s", "--until-eof"], &[]);
     assert_eq!(ran.code, 2, "{ran:?}");
+    let ran = stage.run("key", &["--hold-at-least", "1h"], &["/no/such/job"]);
+    assert_eq!(ran.code, 127, "{ran:?}");
+    assert!(stage.is_free("key"));
 }
