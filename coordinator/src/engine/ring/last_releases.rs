@@ -9,7 +9,7 @@
 use std::{
     collections::HashMap,
     io,
-    sync::mpsc,
+    sync::mpsc::{self, RecvTimeoutError},
     thread::{self, ThreadId},
     time::Duration,
 };
@@ -55,15 +55,14 @@ impl LastReleases {
         })
     }
 
-    /// Sends each of `unsent` once, and waits for that, at most `within`.
-    pub(crate) fn send(&self, unsent: Vec<Unsent>, within: Duration) {
+    /// Sends each of `unsent` once, and waits for that, at most `within`. Returns whether that was long enough.
+    pub(crate) fn send(&self, unsent: Vec<Unsent>, within: Duration) -> bool {
         let (done, is_done) = mpsc::channel();
         // If the thread panicked, the job is dropped, and so counts as done.
         let _ = self.jobs.send(Job { unsent, done });
         // A request that the thread refuses may itself release something.
-        if thread::current().id() != self.thread {
-            let _ = is_done.recv_timeout(within);
-        }
+        thread::current().id() == self.thread
+            || is_done.recv_timeout(within) != Err(RecvTimeoutError::Timeout)
     }
 }
 

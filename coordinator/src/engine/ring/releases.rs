@@ -273,6 +273,10 @@ impl Releases {
         let unsent = unanswered.drain().map(|(_, unsent)| unsent).collect();
         let left = until.since(self.around.clock.now());
         drop(pending);
-        by.send(unsent, left);
+        if !by.send(unsent, left) {
+            tracing::warn!(
+                "last releases take longer than {WITHIN:?}; the locks may last until their leases end"
+            );
+        }
     }
 }
