@@ -3,6 +3,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use redis::aio::MultiplexedConnection;
 use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use ringfence_test_support::{Servers, connection, eventually};
@@ -193,11 +194,32 @@ async fn noperm_is_for_a_person_to_mend() {
         matches!(refused, ShardError::Unusable { .. }),
         "{refused:?}"
     );
-    assert!(refused.to_string().contains("docs/operate/servers.md"), "{refused}");
+    assert!(
+        refused.to_string().contains("docs/operate/servers.md"),
+        "{refused}"
+    );
     renewal_has_failed(&scene).await;
     scene
         .ask::<()>(&["ACL", "SETUSER", "default", "+fcall"])
         .await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_limit_of_connections_is_named() {
+    let scene = scene().await;
+    let mut asks = connection(&scene.servers.servers[scene.index]).await;
+    let limit = async |asks: &mut MultiplexedConnection, most: u32| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg(&["SET", "maxclients"]).arg(most);
+        set.exec_async(asks).await.unwrap();
+    };
+    limit(&mut asks, 1).await;
+    let newcomer = scene.servers.builder().existing_topology(true);
+    let newcomer = newcomer.build().await.unwrap();
+    let warnings = newcomer.warnings().join("\n");
+    assert!(warnings.contains("raise its maxclients"), "{warnings}");
+    limit(&mut asks, 10_000).await;
     scene.goes_on().await;
 }
 

@@ -192,7 +192,10 @@ impl Wire {
                     reason: error.to_string(),
                 })
             }
-            Error::NoHosts => Failure::Elsewhere("no server of it takes requests".into()),
+            Error::NoHosts => Failure::Elsewhere(
+                "no server of it takes requests, or another connection from here (maxClientCnxns)"
+                    .into(),
+            ),
             _ => Failure::Elsewhere(error.to_string()),
         }
     }

@@ -83,7 +83,7 @@ async fn of_an_ensemble_that_does_not_run_no_server_takes_requests() {
     match shard.connect_control().await {
         Err(ShardError::Unreachable { reason }) => assert_eq!(
             reason,
-            "zookeeper://127.0.0.1:1: no server of it takes requests"
+            "zookeeper://127.0.0.1:1: no server of it takes requests, or another connection from here (maxClientCnxns)"
         ),
         other => panic!("{other:?}"),
     }

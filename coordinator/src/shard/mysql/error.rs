@@ -25,8 +25,12 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
         1290 | 1792 | 1836 => ShardError::Unreachable {
             reason: format!("{said} (a replica)"),
         },
-        // Too many connections, or no room.
-        1021 | 1040 | 1041 | 1114 | 1203 | 1226 => ShardError::Unreachable { reason: said },
+        // Too many connections.
+        1040 | 1203 | 1226 => ShardError::Unreachable {
+            reason: format!("{said} (raise its max_connections, or the limit of the user)"),
+        },
+        // No room.
+        1021 | 1041 | 1114 => ShardError::Unreachable { reason: said },
         // It ends, or was not waited for any longer.
         1053 | 1317 | 1927 | 1969 => ShardError::NoReply { reason: said },
         _ => ShardError::Refused { what, reason: said },

@@ -49,7 +49,10 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
         _ if shuts_down || *code == SqlState::LOCK_NOT_AVAILABLE => {
             ShardError::NoReply { reason: said }
         }
-        // Too many connections, or no room.
+        _ if *code == SqlState::TOO_MANY_CONNECTIONS => ShardError::Unreachable {
+            reason: format!("{said} (raise its max_connections)"),
+        },
+        // No room.
         "53" => ShardError::Unreachable { reason: said },
         // Wrong password, no such database, no right.
         "28" | "3D" | "42" => ShardError::Unusable { reason: said },

@@ -23,6 +23,9 @@ const PING: &[u8] = b"PING\r\n\r\n";
 /// PostgreSQL's SSLRequest. The server answers one byte: S or N.
 const SSL_REQUEST: &[u8] = &[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
+/// Of a server with as many connections as it may have.
+const FULL: &str = "max number of clients reached (raise its maxclients)";
+
 /// The first bytes of a TLS alert: its type, and the major version.
 const TLS_ALERT: &[u8] = &[0x15, 0x03];
 
@@ -54,6 +57,9 @@ pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> S
         || error.is_connection_dropped()
         || text.contains("received corrupt message")
         || text.contains("the connection was closed");
+    if may_be_another && is_full(address).await {
+        return unreachable(address, FULL);
+    }
     if may_be_another && let Some(what) = what_answers(address).await {
         return unusable(address, &what);
     }
@@ -112,6 +118,12 @@ fn in_words(text: &str) -> Cow<'_, str> {
     } else {
         text.into()
     }
+}
+
+/// Whether the server has as many connections as it may: it says so before it is asked, and closes the connection.
+async fn is_full(address: &Address) -> bool {
+    let said = answer(address, &[]).await.unwrap_or_default();
+    said.starts_with(b"-ERR max number of clients")
 }
 
 /// The kind of server that answers instead of the Redis server that `address` names; `None` if

@@ -31,7 +31,9 @@ pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
             ShardError::Unreachable { reason }
         }
         (_, Some("NOPERM")) => ShardError::Unusable {
-            reason: format!("{reason} (docs/operate/servers.md lists the ACL rights that are needed)"),
+            reason: format!(
+                "{reason} (docs/operate/servers.md lists the ACL rights that are needed)"
+            ),
         },
         (_, Some("OOM")) => ShardError::Unusable {
             reason: format!("{reason} (raise its maxmemory)"),
