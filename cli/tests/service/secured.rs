@@ -1,9 +1,9 @@
-//! `--coordinator https://…`: certificates and tokens, from files.
+//! `--coordinator https://…`: certificates and tokens, from files; and addresses of something else.
 
 use std::fs;
 
 use ringfence_server::token_digest;
-use ringfence_test_support::Secured;
+use ringfence_test_support::{Secured, database::free_port};
 
 use crate::{
     binary::{Output, ringfence},
@@ -83,5 +83,45 @@ async fn files_of_certificates_and_tokens_open_a_coordinator() {
         let refused = lock("key", &options);
         assert_eq!(refused.code, 2, "{options:?}: {refused:?}");
         assert!(refused.stderr.contains(says), "{options:?}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_at_the_address_instead_of_a_coordinator_is_named() {
+    let secured = Secured::default();
+    let servers = founded().await;
+    let [cert, key] = ["server.pem", "server.key"].map(|name| secured.path(name));
+    let with_tls = format!("[tls]\ncert = {cert:?}\nkey = {key:?}");
+    let monitor = free_port();
+    let plain = Coordinator::start(&servers, &format!("monitor = \"127.0.0.1:{monitor}\""));
+    let with_tls = Coordinator::start(&servers, &with_tls);
+    for (address, says) in [
+        (
+            servers.urls()[0].replace("redis:", "http:"),
+            "a Redis server is there",
+        ),
+        (
+            format!("127.0.0.1:{monitor}"),
+            "there is no gRPC, as at the address in `monitor`",
+        ),
+        (with_tls.url.clone(), "its URL begins with https://"),
+        (
+            plain.url.replace("http:", "https:"),
+            "its URL begins with http://",
+        ),
+    ] {
+        let once = [
+            "lock",
+            "key",
+            "--coordinator",
+            &address,
+            "--wait",
+            "0s",
+            "--",
+            "true",
+        ];
+        let refused = ringfence(&once);
+        assert_eq!(refused.code, 69, "{refused:?}");
+        assert!(refused.stderr.contains(says), "{address}: {refused:?}");
     }
 }

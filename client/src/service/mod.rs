@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `reach.rs` | the coordinators: streams and calls |
+//! | `peer.rs` | what answers at an address where no coordinator does |
 //! | `told.rs` | the messages of a session as values |
 //! | `seen.rs` | holders and waiters as values |
 //! | `counters.rs` | accounts |
@@ -12,6 +13,7 @@
 mod counters;
 mod failed;
 mod latches;
+mod peer;
 mod reach;
 mod seen;
 mod told;

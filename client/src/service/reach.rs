@@ -29,10 +29,10 @@ use tokio::{sync::mpsc, time::timeout};
 use tonic::{
     Request, Response, Status, Streaming,
     metadata::{Ascii, MetadataValue},
-    transport::{Channel, Endpoint},
+    transport::{Channel, Endpoint, Uri},
 };
 
-use super::{seen, told};
+use super::{peer, seen, told};
 
 /// Where a coordinator serves, if its address does not say.
 const DEFAULT_PORT: u16 = 7420;
@@ -57,13 +57,19 @@ const ASKS_MAX: usize = 64;
 /// Coordinators, one of which is used until it fails.
 #[derive(Clone)]
 pub(crate) struct Reach {
-    /// Each with its name in messages.
-    channels: Arc<[(String, Channel)]>,
+    coordinators: Arc<[Coordinator]>,
     /// The one that the next call uses.
     calls_at: Arc<AtomicUsize>,
     /// The one where the next session begins.
     sessions_at: Arc<AtomicUsize>,
     token: Option<MetadataValue<Ascii>>,
+}
+
+struct Coordinator {
+    /// In messages.
+    name: String,
+    address: Uri,
+    channel: Channel,
 }
 
 impl Reach {
@@ -83,7 +89,7 @@ impl Reach {
             }
             token => token.flatten(),
         };
-        let channel = |url: &String| {
+        let coordinator = |url: &String| {
             let refused = |error: &dyn std::error::Error| {
                 CoordinatorError::refused(format!("coordinator {url}: {}", chain(error)))
             };
@@ -104,10 +110,14 @@ impl Reach {
                 .http2_keep_alive_interval(PING_EVERY)
                 .keep_alive_timeout(PONG_WITHIN)
                 .keep_alive_while_idle(true);
-            Ok((named(url, of), endpoint.connect_lazy()))
+            Ok(Coordinator {
+                name: named(url, of),
+                address: endpoint.uri().clone(),
+                channel: endpoint.connect_lazy(),
+            })
         };
         Ok(Self {
-            channels: of.urls.iter().map(channel).collect::<Result<_, _>>()?,
+            coordinators: of.urls.iter().map(coordinator).collect::<Result<_, _>>()?,
             calls_at: Arc::default(),
             sessions_at: Arc::default(),
             token,
@@ -146,10 +156,10 @@ impl Reach {
     }
 
     /// The coordinators, beginning with the one `at` that index; and the index after each.
-    fn in_turn(&self, at: &AtomicUsize) -> impl Iterator<Item = (usize, &(String, Channel))> {
-        let (first, count) = (at.load(Relaxed), self.channels.len());
+    fn in_turn(&self, at: &AtomicUsize) -> impl Iterator<Item = (usize, &Coordinator)> {
+        let (first, count) = (at.load(Relaxed), self.coordinators.len());
         let indices = (0..count).map(move |more| (first + more) % count);
-        indices.map(move |index| ((index + 1) % count, &self.channels[index]))
+        indices.map(move |index| ((index + 1) % count, &self.coordinators[index]))
     }
 
     /// Makes a call at the first coordinator that answers, for at most `within` at each.
@@ -163,9 +173,9 @@ impl Reach {
         call: impl Fn(Channel) -> Calling,
     ) -> Result<T, Failed> {
         let (mut last, mut repeats) = (None, false);
-        for (next, (url, channel)) in self.in_turn(&self.calls_at) {
+        for (next, coordinator) in self.in_turn(&self.calls_at) {
             let unanswered = MovesOn(&self.calls_at, next);
-            let answer = timeout(within, call(channel.clone())).await;
+            let answer = timeout(within, call(coordinator.channel.clone())).await;
             let answer = answer.unwrap_or_else(|_| {
                 Err(Status::deadline_exceeded(format!(
                     "no answer within {within:?}"
@@ -180,10 +190,10 @@ impl Reach {
                 }
             };
             repeats |= error.effect != Effect::None;
-            last = Some((url, error));
+            last = Some((coordinator, error));
         }
-        let (url, error) = last.expect("there is a coordinator");
-        let message = format!("coordinator {url}: {}", error.message);
+        let (Coordinator { name, .. }, error) = last.expect("there is a coordinator");
+        let message = format!("coordinator {name}: {}", error.message);
         let error = Error { message, ..error };
         Err(Failed { error, repeats })
     }
@@ -205,18 +215,32 @@ impl Reach {
     /// Opens a session at the first coordinator that takes it.
     async fn open_session(&self, terms: SessionTerms) -> Result<Opened, CoordinatorError> {
         let mut last = None;
-        for (next, (url, _)) in self.in_turn(&self.sessions_at) {
+        for (next, coordinator) in self.in_turn(&self.sessions_at) {
             // The next session begins at another one, in case that this one is of no use. It may never answer.
             self.sessions_at.store(next, Relaxed);
-            let at = (next + self.channels.len() - 1) % self.channels.len();
+            let at = (next + self.coordinators.len() - 1) % self.coordinators.len();
             match self.open_at(at, terms.clone()).await {
                 Ok(opened) => return Ok(opened),
-                Err(error) if !is_of_another(&error) => return Err(told::refusal(&error)),
-                Err(error) => last = Some((url, error)),
+                Err(error) if !is_of_another(&error) => {
+                    let advice = peer::without_grpc(&error.message).map(|advice| {
+                        CoordinatorError::refused(format!(
+                            "coordinator {}: {advice}",
+                            coordinator.name
+                        ))
+                    });
+                    return Err(advice.unwrap_or_else(|| told::refusal(&error)));
+                }
+                Err(error) => last = Some((coordinator, error)),
             }
         }
-        let (url, error) = last.expect("there is a coordinator");
-        Err(unreachable(url, &error))
+        let (Coordinator { name, address, .. }, error) = last.expect("there is a coordinator");
+        let mut message = format!("coordinator {name}: {}", error.message);
+        if error.reason == Reason::Unspecified
+            && let Some(advice) = peer::advice(address).await
+        {
+            message.push_str(&format!(" ({advice})"));
+        }
+        Err(CoordinatorError::unreachable(message))
     }
 
     async fn open_at(&self, at: usize, terms: SessionTerms) -> Result<Opened, Error> {
@@ -230,8 +254,7 @@ impl Reach {
         });
         let messages = messages.flat_map(|asks| stream::iter(requests(&asks)));
         let messages = stream::once(async { first }).chain(messages);
-        let (_, channel) = &self.channels[at];
-        let mut client = SessionServiceClient::new(channel.clone());
+        let mut client = SessionServiceClient::new(self.coordinators[at].channel.clone());
         let opened = client.session(self.request(messages)).await;
         let opened = opened.map_err(|status| Error::from_status(&status))?;
         let mut answers = opened.into_inner();
@@ -322,7 +345,7 @@ impl Coordinators for Reach {
     }
 
     fn has_others(&self) -> bool {
-        self.channels.len() > 1
+        self.coordinators.len() > 1
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Inspection, AcquireError> {
@@ -375,8 +398,8 @@ impl Coordinators for Reach {
 
 impl fmt::Debug for Reach {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let urls = self.channels.iter().map(|(url, _)| url);
-        formatter.debug_list().entries(urls).finish()
+        let names = self.coordinators.iter().map(|its| &its.name);
+        formatter.debug_list().entries(names).finish()
     }
 }
 
@@ -397,10 +420,6 @@ fn named(url: &str, of: &super::Coordinators) -> String {
         None if url.starts_with("https:") => format!("{url} (without a client certificate)"),
         _ => url.to_owned(),
     }
-}
-
-fn unreachable(url: &str, error: &Error) -> CoordinatorError {
-    CoordinatorError::unreachable(format!("coordinator {url}: {}", error.message))
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
