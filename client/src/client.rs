@@ -1,6 +1,6 @@
 //! The entry point: ask for a lock, get a guard.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     engine::{
@@ -24,7 +24,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 /// a thread, and blocks for that: a few milliseconds, at most 250. So does the end of the runtime.
 /// A process that returns from `main`, fails or panics leaves no lock behind. A process that calls
 /// [`std::process::exit`], or is killed, leaves its locks until their leases end.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     pub(crate) engine: Engine,
     pub(crate) grounds: Grounds,
@@ -33,6 +33,24 @@ pub struct Client {
     /// The coordinators, if it reaches no shard.
     #[cfg(feature = "service")]
     pub(crate) reach: Option<Arc<crate::service::Reach>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let topology = self.topology();
+        formatter
+            .debug_struct("Client")
+            .field("topology", &topology.id)
+            .field(
+                "shards",
+                &topology
+                    .shards
+                    .keys()
+                    .map(|name| name.0.as_str())
+                    .collect::<Vec<_>>(),
+            )
+            .finish_non_exhaustive()
+    }
 }
 
 impl Client {

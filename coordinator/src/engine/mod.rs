@@ -27,6 +27,7 @@ mod segmented;
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -90,14 +91,22 @@ pub struct Parts {
 }
 
 /// Gives access to locks. Cheap to clone; clones share everything.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
 /// The numbers of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineMetrics(Weak<Inner>);
 
-#[derive(Debug)]
+impl fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Engine")
+            .field(&self.0.label)
+            .finish()
+    }
+}
+
 struct Inner {
     around: Context,
     label: Label,

@@ -132,7 +132,6 @@ pub(crate) struct LocalQueues {
 
 /// The local queues and their authority, as handles of the engine, waiters, and guards share them: the
 /// last of these closes both.
-#[derive(Debug)]
 pub(crate) struct Handle {
     queues: Arc<LocalQueues>,
     authority: Arc<dyn Authority>,
@@ -364,6 +363,12 @@ impl LocalQueues {
 
     fn table(&self, key: &LockKey) -> &Mutex<Table> {
         &self.tables[key.slot().index() % TABLES]
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queues.fmt(formatter)
     }
 }
 
