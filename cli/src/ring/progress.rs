@@ -3,9 +3,9 @@
 use std::{fmt, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ringfence_client::{BootClock, Clock as _, Instant, Topology, TopologyError};
+use ringfence_client::{BootClock, Clock as _, Instant, ShardId, Topology, TopologyError};
 use ringfence_coordinator::{
-    mover::{Progress, Resized},
+    mover::{Progress, Resized, WaitingFor},
     topology::Weights,
 };
 use serde::Serialize;
@@ -36,6 +36,9 @@ pub(super) struct Step {
     /// The shard or store that moves wait for, and the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<String>,
+    /// The shard that it waits for, because it does not answer.
+    #[serde(skip)]
+    silent: Option<ShardId>,
 }
 
 /// The result of a resize.
@@ -181,6 +184,14 @@ impl From<&Progress> for Step {
             counters_carried: Some(progress.counters_carried),
             left_ms: progress.left.map(|left| left.as_millis() as u64),
             waiting_for: progress.waiting_for.as_ref().map(ToString::to_string),
+            silent: match &progress.waiting_for {
+                Some(WaitingFor::Shard {
+                    id,
+                    is_silent: true,
+                    ..
+                }) => Some(id.clone()),
+                _ => None,
+            },
         }
     }
 }
@@ -245,6 +256,9 @@ impl Step {
         }
         if let Some(waiting_for) = &self.waiting_for {
             details += &format!("; waiting for {waiting_for}");
+        }
+        if let Some(id) = &self.silent {
+            details += &format!(" (if it never comes back: ringfence ring remove --gone {id})");
         }
         details
     }

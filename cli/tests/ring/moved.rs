@@ -251,6 +251,21 @@ async fn a_resize_that_is_interrupted_says_how_to_go_on_and_is_turned_back() {
 }
 
 #[tokio::test]
+async fn a_resize_that_waits_for_a_server_that_is_gone_says_how_to_go_on_without_it() {
+    let mut servers = founded(2, 1).await;
+    Telling::adding(&servers, &servers.urls()[2], &[]).end(Signal::SIGKILL);
+    servers.servers[2].kill();
+    let mut abort = command(&["ring", "abort", "--redis", &servers.urls()[0]]);
+    let mut aborting = abort.stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(aborting.stderr.take().unwrap()).lines();
+    let advice = "(if it never comes back: ringfence ring remove --gone c)";
+    let told = lines.map(Result::unwrap).find(|line| line.contains(advice));
+    aborting.kill().unwrap();
+    aborting.wait().unwrap();
+    assert!(told.is_some());
+}
+
+#[tokio::test]
 async fn add_and_watch_report_that_another_process_turned_the_resize_back() {
     let servers = founded(2, 1).await;
     let before = slots(&servers);

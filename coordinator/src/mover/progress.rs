@@ -38,6 +38,8 @@ pub enum WaitingFor {
         id: ShardId,
         /// The cause.
         reason: String,
+        /// Whether it does not answer: it may be gone for good.
+        is_silent: bool,
     },
     /// The topology store does not answer.
     Store {
@@ -49,7 +51,7 @@ pub enum WaitingFor {
 impl fmt::Display for WaitingFor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shard { id, reason } => write!(formatter, "shard {id}: {reason}"),
+            Self::Shard { id, reason, .. } => write!(formatter, "shard {id}: {reason}"),
             Self::Store { reason } => write!(formatter, "topology store: {reason}"),
         }
     }

@@ -364,7 +364,6 @@ impl<'a> Run<'a> {
         let store = self.store_trouble.clone();
         let store = store.map(|reason| WaitingFor::Store { reason });
         let shard = self.shards.waiting_for(&self.record);
-        let shard = shard.map(|(id, reason)| WaitingFor::Shard { id, reason });
         let now = self.around.clock.now();
         self.progress
             .send_replace(self.tally.look(now, store.or(shard)));

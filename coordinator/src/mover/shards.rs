@@ -15,7 +15,7 @@ use tokio::{
     time::{self, timeout},
 };
 
-use super::{Context, pauses::Pauses};
+use super::{Context, WaitingFor, pauses::Pauses};
 use crate::{
     arming::{ArmError, Arming, Known},
     backoff::Backoff,
@@ -53,8 +53,8 @@ type Members = HashMap<(ShardId, String), Arc<AsyncMutex<Member>>>;
 pub(super) struct Shards {
     around: Context,
     members: Mutex<Members>,
-    /// Shards that are not asked now, and the reasons.
-    waiting: Mutex<BTreeMap<ShardId, String>>,
+    /// Shards that are not asked now, the reasons, and whether those are that they do not answer.
+    waiting: Mutex<BTreeMap<ShardId, (String, bool)>>,
     pauses: Pauses,
 }
 
@@ -111,8 +111,8 @@ impl Shards {
         }
     }
 
-    /// A shard for which moves of `record` wait, and the reason.
-    pub(super) fn waiting_for(&self, record: &Topology) -> Option<(ShardId, String)> {
+    /// A shard for which moves of `record` wait.
+    pub(super) fn waiting_for(&self, record: &Topology) -> Option<WaitingFor> {
         let waiting = self.waiting.lock();
         let concerned = |id: &ShardId| {
             let (mut migrations, mut openings) = (record.migrations.iter(), record.openings.iter());
@@ -122,7 +122,11 @@ impl Shards {
         let mut waiting = waiting.iter().filter(|(id, _)| concerned(id));
         waiting
             .next()
-            .map(|(id, reason)| (id.clone(), reason.clone()))
+            .map(|(id, (reason, is_silent))| WaitingFor::Shard {
+                id: id.clone(),
+                reason: reason.clone(),
+                is_silent: *is_silent,
+            })
     }
 
     /// Whether the shard is armed and past its grace.
@@ -348,12 +352,18 @@ impl Shards {
         }
         let pause = member.backoff.next(&self.around.random);
         member.again = self.around.clock.now() + pause;
-        self.wait(id, error.to_string())
+        let is_silent = matches!(
+            error,
+            ShardError::Unreachable { .. } | ShardError::NoReply { .. }
+        );
+        let waits = (error.to_string(), is_silent);
+        self.waiting.lock().insert(id.clone(), waits);
+        Trouble::Away
     }
 
-    /// Notes that moves wait for the shard.
+    /// Notes that moves wait for the shard, which answers.
     pub(super) fn wait(&self, id: &ShardId, reason: String) -> Trouble {
-        self.waiting.lock().insert(id.clone(), reason);
+        self.waiting.lock().insert(id.clone(), (reason, false));
         Trouble::Away
     }
 }
