@@ -8,6 +8,7 @@ mod text;
 
 use std::{
     collections::BTreeMap,
+    env,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::Path,
     time::Duration,
@@ -147,12 +148,14 @@ impl Config {
     ///
     /// [`ConfigError`], with all problems.
     pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
-        Self::from_sources(file, environment(), overrides)
+        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let names: Vec<_> = names.collect();
+        Self::from_sources(file, (environment(), &names), overrides)
     }
 
     fn from_sources(
         file: Option<&Path>,
-        environment: Environment,
+        (environment, names): (Environment, &[String]),
         overrides: &Overrides,
     ) -> Result<Self, ConfigError> {
         let mut builder = config::Config::builder();
@@ -171,7 +174,7 @@ impl Config {
             .and_then(|builder| builder.build());
         let mut reader = Reader::new(built)?;
         let config = Self::read(&mut reader, overrides);
-        reader.finish()?;
+        reader.finish(names)?;
         Ok(config)
     }
 

@@ -1,17 +1,25 @@
 //! Reads settings one by one, and collects the problems.
 
 use std::{
-    collections::BTreeMap, error::Error, fs, ops::RangeInclusive, path::PathBuf, time::Duration,
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    fs,
+    ops::RangeInclusive,
+    path::PathBuf,
+    time::Duration,
 };
 
 use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::ServerAddress};
 
-use super::{ConfigError, Overrides};
+use super::{ConfigError, Overrides, SEPARATOR, VARIABLES};
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
 
 /// The shortest secret: 128 random bits in hex.
 const SECRET_BYTES_MIN: usize = 32;
+
+/// A name with more of them is not taken for another one.
+const TYPOS_MAX: usize = 2;
 
 /// Values and reasons are shown up to this many characters.
 const SHOWN_MAX: usize = 200;
@@ -22,6 +30,8 @@ const SECTIONS: [&str; 5] = ["tls", "limits", "principals", "shards", "topology"
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
     unread: Map<String, Value>,
+    /// The settings that were asked for.
+    known: BTreeSet<String>,
     problems: Vec<String>,
 }
 
@@ -36,17 +46,25 @@ impl Reader {
         })?;
         Ok(Self {
             problems: empty_sections("", &unread),
+            known: BTreeSet::new(),
             unread,
         })
     }
 
-    /// Reports unread settings, which are unknown, and everything found before.
-    pub(super) fn finish(mut self) -> Result<(), ConfigError> {
-        let unread = std::mem::take(&mut self.unread);
-        let mut unknown: Vec<_> = unread
-            .into_iter()
-            .flat_map(|(key, value)| leaves(key, value))
-            .collect();
+    /// Reports unread settings, which are unknown, those of `variables` that look like settings, and everything found before.
+    pub(super) fn finish(mut self, variables: &[String]) -> Result<(), ConfigError> {
+        let unread = std::mem::take(&mut self.unread).into_iter();
+        let unread = unread.flat_map(|(key, value)| leaves(key, value));
+        let unread = unread.map(|(path, origin)| {
+            let similar = self.similar(&path);
+            let similar = similar.map(|known| format!(": did you mean {known}?"));
+            format!(
+                "{path}{origin} is no setting{}",
+                similar.unwrap_or_default()
+            )
+        });
+        let misspelt = variables.iter().filter_map(|name| self.misspelt(name));
+        let mut unknown: Vec<_> = unread.chain(misspelt).collect();
         unknown.sort();
         self.problems.extend(unknown);
         match self.problems.is_empty() {
@@ -55,6 +73,42 @@ impl Reader {
                 problems: self.problems,
             }),
         }
+    }
+
+    fn unknown(&self, (path, origin): (String, String)) -> String {
+        let similar = self.similar(&path);
+        let similar = similar.map(|known| format!(": did you mean {known}?"));
+        format!(
+            "{path}{origin} is no setting{}",
+            similar.unwrap_or_default()
+        )
+    }
+
+    /// The setting that may be meant by `path`.
+    fn similar(&self, path: &str) -> Option<&String> {
+        let apart = |known: &str| strsim::damerau_levenshtein(known, path);
+        let has_its_name = |known: &str| known.rsplit('.').next() == path.rsplit('.').next();
+        let similar = self.known.iter();
+        similar
+            .filter(|known| has_its_name(known) || apart(known) <= TYPOS_MAX)
+            .min_by_key(|known| (!has_its_name(known), apart(known)))
+    }
+
+    /// What is wrong with a variable that names a setting, and has one underscore for two.
+    fn misspelt(&self, variable: &str) -> Option<String> {
+        let name = variable.strip_prefix(VARIABLES)?.strip_prefix('_')?;
+        if name.starts_with('_') {
+            return None;
+        }
+        let name = name.to_lowercase().replace(SEPARATOR, "_");
+        let known = self
+            .known
+            .iter()
+            .find(|known| known.replace('.', "_") == name)?;
+        let right = known.to_uppercase().replace('.', SEPARATOR);
+        Some(format!(
+            "{variable} is not read: {VARIABLES}{SEPARATOR}{right} sets {known}"
+        ))
     }
 
     pub(super) fn problem(&mut self, problem: String) {
@@ -193,10 +247,14 @@ impl Reader {
                 self.problem(format!("{path} is no table, must have url or url_file"));
                 continue;
             };
+            let names = ["url", "url_file"].map(|name| format!("{path}.{name}"));
+            self.known.extend(names);
             let url = self.url(&path, settings.remove("url"), settings.remove("url_file"));
             urls.extend(url.map(|url| (name, url)));
             for (key, value) in settings {
-                self.problems.extend(leaves(format!("{path}.{key}"), value));
+                for unknown in leaves(format!("{path}.{key}"), value) {
+                    self.problem(self.unknown(unknown));
+                }
             }
         }
         urls
@@ -353,6 +411,7 @@ impl Reader {
 
     /// Takes the value at `path`, whose parts are separated by dots.
     fn take(&mut self, path: &str) -> Option<Value> {
+        self.known.insert(path.to_owned());
         let mut table = &mut self.unread;
         let mut path = path;
         while let Some((section, rest)) = path.split_once('.') {
@@ -393,14 +452,14 @@ fn empty_sections(path: &str, table: &Map<String, Value>) -> Vec<String> {
     problems.collect()
 }
 
-/// One problem per setting in `value`.
-fn leaves(path: String, value: Value) -> Vec<String> {
+/// The settings in `value`, and the file that set each.
+fn leaves(path: String, value: Value) -> Vec<(String, String)> {
     match value.kind {
         ValueKind::Table(table) => table
             .into_iter()
             .flat_map(|(key, value)| leaves(format!("{path}.{key}"), value))
             .collect(),
-        _ => vec![format!("{path}{} is no setting", origin(&value))],
+        _ => vec![(path, origin(&value))],
     }
 }
 

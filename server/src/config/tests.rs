@@ -23,7 +23,8 @@ fn load_with(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let environment = environment().source(Some(variables));
+    let names: Vec<_> = variables.keys().cloned().collect();
+    let environment = (environment().source(Some(variables)), &*names);
     Config::from_sources(Some(written.path()), environment, options)
 }
 
@@ -291,6 +292,29 @@ fn servers_of_options_replace_shards_and_those_of_the_environment_are_a_default(
     assert_eq!(urls(SHARD, options(&[], &["y"])), of_file);
     let wrong = load_with("", &[], &options(&["x:y:z"], &[])).unwrap_err();
     assert!(wrong.to_string().contains("server 1"), "{wrong}");
+}
+
+#[test]
+fn a_setting_that_is_misspelt_is_told_with_the_right_name() {
+    let file = format!("{SHARD}shards.a.ulr = 1\nlimits.stream = 9\nrate = 9\nnonsense = 1\n");
+    let variables = [
+        ("RINGFENCE_LISTEN", "127.0.0.1:2"),
+        ("RINGFENCE_LIMITS__SESSION_LOCKS", "9"),
+        ("RINGFENCE_PORT", "tcp://10.0.0.1:7420"), // of Kubernetes
+        ("RINGFENCE_REDIS", "redis://127.0.0.1"),
+    ];
+    let problems = load(&file, &variables).unwrap_err().problems;
+    let said = |what: &str| problems.iter().any(|problem| problem.contains(what));
+    for what in [
+        "is no setting: did you mean limits.streams?",
+        "is no setting: did you mean limits.rate?",
+        "is no setting: did you mean shards.a.url?",
+        "RINGFENCE_LISTEN is not read: RINGFENCE__LISTEN sets listen",
+        "RINGFENCE_LIMITS__SESSION_LOCKS is not read: RINGFENCE__LIMITS__SESSION_LOCKS sets limits.session_locks",
+    ] {
+        assert!(said(what), "{what}: {problems:#?}");
+    }
+    assert_eq!(problems.len(), 6, "{problems:#?}");
 }
 
 /// The directory of the files in the example.
