@@ -145,7 +145,12 @@ async fn how_shards_are_removed_is_said_at_the_founding() {
     }
     let leased = ["--removal", "leased", "--view-lease", "2s", "--json"];
     let founded = json(&ring("init", &urls, &leased));
-    assert!(!founded["warnings"].to_string().contains("removal"));
+    let warnings = founded["warnings"].to_string();
+    assert!(!warnings.contains("removal"));
+    assert!(
+        warnings.contains("those on other hosts do not reach it"),
+        "{warnings}"
+    );
     let other = json(&ring("init", &urls, &["--removal", "leased", "--json"]));
     let told = other["warnings"].to_string();
     assert!(told.contains("leased by a view_lease of 2s"), "{told}");

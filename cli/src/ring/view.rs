@@ -242,10 +242,33 @@ impl View {
             failed: FailedShard::of(&topology),
             clock_alarms: Alarm::of(&topology),
             resize: Resize::of(&topology)?,
-            warnings: client.warnings().to_vec(),
+            warnings: match done {
+                Done::Founded | Done::ThereAlready => {
+                    [client.warnings(), &loopback(&topology)].concat()
+                }
+                _ => client.warnings().to_vec(),
+            },
             topology,
         })
     }
+}
+
+/// Addresses that lead processes on other hosts to themselves.
+fn loopback(topology: &Topology) -> Vec<String> {
+    let is_loopback = |address: &&str| {
+        let (_, rest) = address.split_once("://").unwrap_or_default();
+        ["127.", "localhost:", "[::1]"]
+            .iter()
+            .any(|host| rest.starts_with(host))
+    };
+    let addresses = topology.shards.values().map(|entry| &*entry.address);
+    let first = addresses.chain([&*topology.home.address]).find(is_loopback);
+    let warning = first.map(|address| {
+        format!(
+            "{address} is how the record names the server, for every process: those on other hosts do not reach it"
+        )
+    });
+    warning.into_iter().collect()
 }
 
 impl Shard {
