@@ -189,6 +189,10 @@ async fn the_page_finds_a_lock_and_shows_loads_and_a_counter() {
     let filled =
         format!("{loads}.every((bar) => parseFloat(bar.querySelector('i').style.width) > 0)");
     browser.until(&filled).await;
+    let since = format!("{}.innerText", element("since"));
+    let since =
+        format!("{since}.endsWith(' s since this page was opened') || {since} == 'last minute'");
+    browser.until(&since).await;
 
     browser.tab_to(&element("account")).await;
     browser.type_text("coins/42").await;

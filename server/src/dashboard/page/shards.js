@@ -37,6 +37,7 @@ export function showLoad() {
   const counts = shown.shards.map((shard) => Math.max(0, shard.acquisitions - (first.get(shard.id) ?? 0)));
   const all = counts.reduce((sum, count) => sum + count, 0);
   const elapsed = Math.max(now - history[0][0], 1000);
+  say($("since"), elapsed < LOAD_FOR_MS - 1000 ? `${seconds(elapsed)} since this page was opened` : "last minute");
   const rows = shown.shards.map((shard, index) => ({ shard, load: all ? counts[index] / all : 0, rate: (1000 * counts[index]) / elapsed }));
   const scale = Math.max(...rows.flatMap(({ shard, load }) => [shard.share, shard.fair_share, load]), 0.01);
   sync($("shards"), rows, (row) => row.shard.id, makeShard, (node, row, index) => updateShard(node, row, index, scale));
