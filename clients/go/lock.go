@@ -155,6 +155,6 @@ func (c *Client) at(n uint64) pb.LockServiceClient { return c.services[n%uint64(
 // now is a clock that goes on while the machine is suspended.
 func now() time.Duration {
 	var at unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &at) // every Linux has it
+	_ = unix.ClockGettime(sinceBoot, &at) // every Linux and macOS has it
 	return time.Duration(at.Nano())
 }

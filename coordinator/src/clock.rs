@@ -94,9 +94,14 @@ impl Moment {
     }
 }
 
-/// `CLOCK_BOOTTIME`: runs while the machine is suspended.
+/// `CLOCK_BOOTTIME`, on macOS `CLOCK_MONOTONIC`: runs while the machine is suspended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;
+
+#[cfg(not(target_os = "macos"))]
+const SINCE_BOOT: ClockId = ClockId::CLOCK_BOOTTIME;
+#[cfg(target_os = "macos")]
+const SINCE_BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
 
 /// The machine's boot, and the namespace of time, which shifts the clock. Kernels without such a namespace (before 5.6) have
 /// no link.
@@ -108,7 +113,7 @@ static BOOT: LazyLock<Option<Arc<str>>> = LazyLock::new(|| {
 
 impl Clock for BootClock {
     fn now(&self) -> Instant {
-        let time = clock_gettime(ClockId::CLOCK_BOOTTIME).expect("Linux has had it since 2.6.39");
+        let time = clock_gettime(SINCE_BOOT).expect("Linux has had it since 2.6.39");
         Instant::default() + Duration::from(time)
     }
 

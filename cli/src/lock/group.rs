@@ -1,8 +1,10 @@
 //! The process group that the command runs in.
 
 use std::{
+    env,
     io::{self, Read},
     os::{fd::OwnedFd, unix::process::CommandExt},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
@@ -30,8 +32,7 @@ pub(super) struct Group {
 impl Group {
     /// A group with nobody in it but its guardian, on its guard. To be called in a runtime.
     pub(super) fn start() -> io::Result<Self> {
-        // Not by name: this starts this very program, even if it was replaced or deleted meanwhile.
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(this_program()?);
         command
             .arg(guardian::NAME)
             .env_clear()
@@ -88,5 +89,13 @@ impl Drop for Group {
         }
         // Only now is the group's id anybody's.
         let _ = self.guardian.wait();
+    }
+}
+
+/// Not by name on Linux: this starts this very program, even if it was replaced or deleted meanwhile.
+fn this_program() -> io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok("/proc/self/exe".into()),
+        false => env::current_exe(),
     }
 }

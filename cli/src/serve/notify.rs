@@ -1,13 +1,12 @@
 //! Tells systemd the state of the service, as sd_notify does.
 
+#[cfg(target_os = "linux")]
+use std::os::linux::net::SocketAddrExt;
 use std::{
     env, io,
-    os::{
-        linux::net::SocketAddrExt,
-        unix::{
-            ffi::OsStrExt,
-            net::{SocketAddr, UnixDatagram},
-        },
+    os::unix::{
+        ffi::OsStrExt,
+        net::{SocketAddr, UnixDatagram},
     },
 };
 
@@ -33,8 +32,9 @@ fn notify(state: &str) {
 
 fn send(socket: &[u8], state: &str) -> io::Result<()> {
     let address = match socket.strip_prefix(b"@") {
+        #[cfg(target_os = "linux")]
         Some(name) => SocketAddr::from_abstract_name(name)?,
-        None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(socket))?,
+        _ => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(socket))?,
     };
     UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
     Ok(())

@@ -1,0 +1,5 @@
+package ringfence
+
+import "golang.org/x/sys/unix"
+
+const sinceBoot = unix.CLOCK_BOOTTIME
