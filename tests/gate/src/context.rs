@@ -35,7 +35,8 @@ pub(crate) struct Context {
     threads: usize,
 }
 
-/// Jobs at a time, at most.
+/// Jobs at a time.
+const JOBS_MIN: usize = 2;
 const JOBS_MAX: usize = 3;
 
 impl Context {
@@ -52,8 +53,8 @@ impl Context {
             tmp,
             mark: format!("{}-{}", std::process::id(), now.as_millis()),
             seed: Cell::new(now.as_micros() as u64 % 1_000_000_000),
-            // Jobs and tests wait, for servers and time-outs, more than they compute.
-            jobs: JOBS_MAX.min(cores + 1),
+            // More would have each take longer: what they wait for has limits of a second.
+            jobs: cores.clamp(JOBS_MIN, JOBS_MAX),
             threads: asked
                 .and_then(|asked| asked.parse().ok())
                 .unwrap_or(2 * cores),

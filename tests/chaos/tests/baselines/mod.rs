@@ -159,6 +159,7 @@ async fn without_grace_a_restarted_replica_makes_two_holders() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn a_majority_without_confirm_grants_tokens_that_fall() {
     let (rule, breaks) = (failpoint::Rule::Confirm, Rule::Order);
     is_needed(rule, breaks, majority::granted_by_another_majority).await;
@@ -241,6 +242,7 @@ async fn a_late_step_that_is_taken_makes_two_holders() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn already_yours_outside_its_move_makes_two_holders() {
     let rule = failpoint::Rule::AdoptByMove;
     let schedule = resizing::brought_along_while_it_is_turned_back;
@@ -276,6 +278,7 @@ async fn a_lend_that_debits_again_when_repeated_loses_money() {
 }
 
 #[tokio::test]
+#[ignore = "long: controls run one after the other"]
 async fn ids_that_are_not_remembered_make_money() {
     let schedule = accounts::deposited_without_an_answer;
     keeps_money(failpoint::Rule::RememberIds, schedule).await;

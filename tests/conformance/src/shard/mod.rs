@@ -163,10 +163,10 @@ macro_rules! shard_conformance {
 /// The properties that do not concern counters: those of a shard that keeps none, and says so.
 ///
 /// The first list is of what stores do: expiry, pages, bytes, large commits, connections, lives, messages, tokens, and each
-/// operation once. The second one is of the rules.
+/// operation once. The second one is of the rules. Each may have an attribute.
 #[macro_export]
 macro_rules! lock_conformance {
-    ($make:expr $(, rules: #[$rules:meta])?) => {
+    ($make:expr $(, stores: #[$stores:meta])? $(, rules: #[$rules:meta])?) => {
         $crate::lock_conformance!(@each $make;
             a_held_key_refuses_another_nonce,
             a_repeated_acquire_finds_the_same_token_and_a_full_lease,
@@ -261,7 +261,7 @@ macro_rules! lock_conformance {
             a_removal_is_of_its_own_move_and_its_own_nonce,
             a_slot_opened_by_force_is_in_grace,
             records_outlast_slots_opened_by_force,
-            ;
+            ; $(#[$stores])?
         );
         $crate::lock_conformance!(@each $make;
             past_the_bound_nobody_new_queues_until_tickets_end,
