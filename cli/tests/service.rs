@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     binary::{Output, command, output, ringfence},
+    counter::in_memory,
     lock::runs,
     serve::{Coordinator, founded},
 };
@@ -207,8 +208,9 @@ async fn counters_are_the_same_by_way_of_a_coordinator() {
     let coordinator = Coordinator::start(&servers, "");
     let urls = servers.urls().join(",");
     let (direct, over) = (["--redis", &*urls], ["--coordinator", &*coordinator.url]);
-    let counter =
-        |way: [&str; 2], args: &[&str]| ringfence(&[&["counter"], args, &way[..]].concat());
+    let counter = |way: [&str; 2], args: &[&str]| {
+        ringfence(&[&["counter"], args, in_memory(args), &way[..]].concat())
+    };
     let done = |way: [&str; 2], args: &[&str]| {
         let ran = counter(way, &[args, &["--json"]].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -276,7 +278,7 @@ async fn a_counter_needs_the_role_of_its_callers_token() {
     let coordinator = Coordinator::start(&servers, &reader);
     let client = servers.client().await;
     let counters = client.counters();
-    let made = counters.create("coins", Terms::default(), 1);
+    let made = counters.create("coins", Terms::in_memory(), 1);
     made.await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let token = directory.path().join("token");

@@ -22,7 +22,7 @@ use crate::{Client, Counter, account::At};
 ///
 /// let client = Client::builder().embedded(3).build().await?;
 /// let counters = client.counters();
-/// let coins = counters.create("coins/42", Terms::default(), 4).await?;
+/// let coins = counters.create("coins/42", Terms::on_disk(), 4).await?;
 ///
 /// coins.deposit(&counters.request("gift-1")?, Amount::new(100)?).await?;
 /// let order = counters.request("order-7")?;

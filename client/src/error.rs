@@ -33,7 +33,7 @@ use crate::{BuildError, LatchError, MultiLockError, ReshapeError};
 ///     guard.run_while_held(async { println!("ship it") }).await?;
 ///     guard.release().await;
 ///
-///     let coins = client.counters().create("coins/42", Terms::default(), 4).await?;
+///     let coins = client.counters().create("coins/42", Terms::on_disk(), 4).await?;
 ///     let gift = client.counters().request("gift-1")?;
 ///     coins.deposit(&gift, Amount::new(100)?).await?;
 ///

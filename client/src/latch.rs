@@ -220,12 +220,11 @@ impl Latch {
         if let At::Service(latch) = &self.shared.at {
             return latch.set(count, durability).await;
         }
-        let terms = Terms::default();
+        let terms = Terms::new(durability);
         let terms = Terms {
             ids_max,
             // A request is never forgotten earlier to make room.
             idempotency_at_least_ms: terms.idempotency_for_ms,
-            durability,
             ..terms
         };
         let counters = self.client.counters_of(NAMESPACE).expect("a valid name");

@@ -61,7 +61,7 @@ impl Client {
             engine: &self.engine,
             name,
             terms: SubLockTerms::default(),
-            durability: Durability::default(),
+            durability: Durability::Memory,
         }
     }
 }

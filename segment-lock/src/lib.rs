@@ -31,7 +31,7 @@
 //! let now_ms = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
 //! let storage = Storage::new(Arc::new(Memory::new(Box::new(now_ms))), 1);
 //!
-//! let coins = Counter::create(storage, Account::new("coins/42")?, Terms::default(), 4).await?;
+//! let coins = Counter::create(storage, Account::new("coins/42")?, Terms::on_disk(), 4).await?;
 //! coins.deposit(&RequestId::new(now_ms(), "gift-1")?, Amount::new(100)?).await?;
 //!
 //! // A repeat has the same id, and takes effect once.

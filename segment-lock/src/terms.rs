@@ -16,12 +16,11 @@ pub struct TermsError {
     pub max: u64,
 }
 
-/// The failures that an acknowledged change survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The failures that an acknowledged change survives. There is no default: choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// None: a shard that restarts may have forgotten the change. Then the account is marked, and continues.
-    #[default]
     Memory,
     /// The change is on the disk of its shard. A server that does not sync every write is refused.
     Disk,
@@ -50,20 +49,28 @@ pub struct Terms {
     pub durability: Durability,
 }
 
-impl Default for Terms {
-    /// 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment), memory.
-    fn default() -> Self {
+impl Terms {
+    /// 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment).
+    pub const fn new(durability: Durability) -> Self {
         Self {
             idempotency_for_ms: 24 * 60 * 60 * 1000,
             idempotency_at_least_ms: 60 * 1000,
             skew_ms: 10_000,
             ids_max: 8_000_000,
-            durability: Durability::Memory,
+            durability,
         }
     }
-}
 
-impl Terms {
+    /// The same, with [`Durability::Memory`].
+    pub const fn in_memory() -> Self {
+        Self::new(Durability::Memory)
+    }
+
+    /// The same, with [`Durability::Disk`].
+    pub const fn on_disk() -> Self {
+        Self::new(Durability::Disk)
+    }
+
     /// Checks that all terms are in their ranges.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use ringfence_api::{
     Error, Reason,
     v1::{
         Account, CancelRequest, ConfirmRequest, CreateAccountRequest, DeductRequest,
-        DepositRequest, GetBalanceRequest, RequestId, ReservationState, ReserveRequest,
+        DepositRequest, Durability, GetBalanceRequest, RequestId, ReservationState, ReserveRequest,
         TransferRequest, counter_service_client::CounterServiceClient,
     },
 };
@@ -35,6 +35,7 @@ async fn created(scene: &Scene, names: &[&str]) -> CounterServiceClient<Channel>
     for name in names {
         let create = CreateAccountRequest {
             account: account(name),
+            durability: Durability::Memory.into(),
             ..CreateAccountRequest::default()
         };
         counters.create_account(create).await.unwrap();
@@ -184,7 +185,15 @@ async fn bad_input_names_the_field() {
         replicas,
         ..CreateAccountRequest::default()
     };
-    for (request, field) in [(create(1025, 1), "segments"), (create(1, 9), "replicas")] {
+    let unchosen = CreateAccountRequest {
+        durability: 0,
+        ..create(1, 1)
+    };
+    for (request, field) in [
+        (create(1025, 1), "segments"),
+        (create(1, 9), "replicas"),
+        (unchosen, "durability"),
+    ] {
         let refused = counters.create_account(request).await.unwrap_err();
         assert_eq!(Error::from_status(&refused).input.unwrap().field, field);
     }

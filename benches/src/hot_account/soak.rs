@@ -185,7 +185,7 @@ impl Soaked {
             .servers_are_new(true);
         let counters = client.build().await?.counters();
         let counter = counters
-            .create("soaked", Terms::default(), SETUP.segments)
+            .create("soaked", Terms::in_memory(), SETUP.segments)
             .await?;
         contenders::fill(&counters, &counter, SETUP.segments).await?;
         Ok(Self {

@@ -15,8 +15,9 @@ pub(crate) struct Create {
     /// Number of segments, 1 to 1024: more segments on more shards allow more changes per second
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = segments)]
     segments: u32,
-    /// When a change is acknowledged: memory, disk (servers must sync every write), or replicas:N
-    #[arg(long, value_name = "WHAT", default_value = "memory", value_parser = durability)]
+    /// What an acknowledged change survives: memory (nothing: a shard that restarts may have forgotten
+    /// the last changes, and says so), disk (a restart; servers must sync every write), or replicas:N
+    #[arg(long, value_name = "WHAT", value_parser = durability)]
     durability: Durability,
     /// How long answers are remembered for repeats
     #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = crate::length)]
@@ -25,7 +26,7 @@ pub(crate) struct Create {
     #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
     remember_at_least: Option<Duration>,
     /// Maximum number of answers that a segment remembers: above it, the oldest are forgotten early
-    #[arg(long, value_name = "N", default_value_t = Terms::default().ids_max)]
+    #[arg(long, value_name = "N", default_value_t = Terms::in_memory().ids_max)]
     remember_max: usize,
 }
 
@@ -53,15 +54,13 @@ impl Create {
         let One { account, place } = &self.one;
         let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         let idempotency_for_ms = millis(self.remember);
-        let at_least_ms = Terms::default().idempotency_at_least_ms;
+        let terms = Terms::new(self.durability);
+        let at_least_ms = terms.idempotency_at_least_ms.min(idempotency_for_ms);
         let terms = Terms {
             idempotency_for_ms,
-            idempotency_at_least_ms: self
-                .remember_at_least
-                .map_or(at_least_ms.min(idempotency_for_ms), millis),
+            idempotency_at_least_ms: self.remember_at_least.map_or(at_least_ms, millis),
             ids_max: self.remember_max,
-            durability: self.durability,
-            ..Terms::default()
+            ..terms
         };
         let opened = place.open().await?;
         let counter = opened

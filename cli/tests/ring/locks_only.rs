@@ -16,7 +16,15 @@ use crate::{binary::ringfence, serve::Coordinator};
 async fn a_topology_with_counters_gets_no_shard_that_keeps_none() {
     let redis = founded(1, 0).await;
     let first = &redis.urls()[0];
-    let created = ringfence(&["counter", "create", "coins", "--redis", first]);
+    let created = ringfence(&[
+        "counter",
+        "create",
+        "coins",
+        "--durability",
+        "memory",
+        "--redis",
+        first,
+    ]);
     assert_eq!(created.code, 0, "{created:?}");
     // Nothing is asked of them for that.
     for newcomer in [
@@ -70,7 +78,7 @@ async fn has_no_counters_beside_redis_and_says_why(url: &str) {
     let reason = format!("shard {shard}, {url}, keeps locks");
 
     for command in [
-        &["counter", "create", "coins"][..],
+        &["counter", "create", "coins", "--durability", "memory"][..],
         &["counter", "balance", "coins"],
     ] {
         let refused = ringfence(&[command, &["--redis", &both]].concat());
@@ -83,7 +91,10 @@ async fn has_no_counters_beside_redis_and_says_why(url: &str) {
     let by_service = Client::builder().coordinators(&*coordinator.url);
     let by_service = by_service.build().await.unwrap();
     for client in [&direct, &by_service] {
-        let created = client.counters().create("coins", Terms::default(), 4).await;
+        let created = client
+            .counters()
+            .create("coins", Terms::in_memory(), 4)
+            .await;
         let refused: CounterError = created.unwrap_err();
         assert!(!refused.is_retryable(), "{refused:?}");
         assert!(refused.to_string().contains(&reason), "{refused}");

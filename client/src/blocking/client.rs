@@ -112,7 +112,7 @@ impl Client {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::build(Client::builder().embedded(1))?;
     /// let counters = client.counters();
-    /// let coins = counters.create("coins/42", Terms::default(), 1)?;
+    /// let coins = counters.create("coins/42", Terms::on_disk(), 1)?;
     /// coins.deposit(&counters.request("gift-1")?, Amount::new(100)?)?;
     /// assert_eq!(coins.exact_balance()?.available, 100);
     /// # Ok(())

@@ -27,7 +27,7 @@ fn amount(units: i64) -> Amount {
 /// An account with `units` in it, put into each segment in turn.
 async fn account(counters: &Counters, name: &str, segments: u32, units: i64) -> Counter {
     let counter = counters
-        .create(name, Terms::default(), segments)
+        .create(name, Terms::in_memory(), segments)
         .await
         .unwrap();
     if units > 0 {

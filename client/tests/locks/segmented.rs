@@ -148,7 +148,7 @@ async fn a_name_in_another_namespace_is_another_lock() {
 async fn a_counter_of_the_same_name_is_something_else() {
     let client = client_of(2).await;
     let counters = client.counters();
-    let terms = ringfence_client::counter::Terms::default();
+    let terms = ringfence_client::counter::Terms::in_memory();
     counters.create("stock/7", terms, 2).await.unwrap();
     let lock = split(&client, 3).await;
     assert_eq!(lock.all().acquire().await.unwrap().segments().len(), 3);

@@ -226,7 +226,7 @@ fn a_thread_moves_money_and_a_repeat_has_no_second_effect() {
         let servers = servers();
         let client = client(&servers);
         let counters = client.counters_of("shop").unwrap();
-        let terms = Terms::default();
+        let terms = Terms::in_memory();
         let coins = counters.create("coins", terms, 2).unwrap();
         let savings = counters.create("savings", terms, 1).unwrap();
         let amount = |amount| Amount::new(amount).unwrap();

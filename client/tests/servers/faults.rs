@@ -162,10 +162,7 @@ async fn requests_that_wait_for_replicas_have_a_connection_of_their_own() {
     let client = servers.client().await;
     let counters = client.counters();
     let create = async |name: &str, durability| {
-        let terms = Terms {
-            durability,
-            ..Terms::default()
-        };
+        let terms = Terms::new(durability);
         let created = OnceCell::new();
         eventually("the replica is there", async || {
             let account = counters.create(name, terms, 1).await;

@@ -128,7 +128,7 @@ async fn a_latch_made_anew_after_a_loss_takes_no_earlier_counts() {
     let lost = latch.count_down(&early).await.unwrap_err();
     assert!(matches!(lost, LatchError::Lost(_)), "{lost:?}");
 
-    let skew_ms = Terms::default().skew_ms;
+    let skew_ms = Terms::in_memory().skew_ms;
     let late = RequestId::new(counters.new_request().time_ms() + skew_ms + 1, "2").unwrap();
     eventually("a request of a later time counts", async || {
         latch.count_down(&late).await.is_ok()

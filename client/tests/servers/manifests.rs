@@ -28,7 +28,7 @@ async fn resegmented(client: &Client, before: impl AsyncFnOnce()) -> (Counter, V
     let counters = client.counters();
     let terms = Terms {
         skew_ms: 1,
-        ..Terms::default()
+        ..Terms::in_memory()
     };
     let coins = counters.create("coins", terms, 2).await.unwrap();
     let given = counters.request("given").unwrap();
@@ -131,7 +131,7 @@ async fn an_account_whose_manifests_server_came_back_empty_is_found_and_made_no_
     let counters = client.counters();
     let terms = Terms {
         skew_ms: 1,
-        ..Terms::default()
+        ..Terms::in_memory()
     };
     let coins = counters.create("coins", terms, 2).await.unwrap();
     let mut ids = Vec::new();

@@ -19,7 +19,7 @@ async fn names_with_braces_keep_every_coin_and_lock_through_a_resize() {
     let client = client.await.unwrap();
     let (counters, mut guards) = (client.counters(), Vec::new());
     for name in NAMES {
-        let counter = counters.create(name, Terms::default(), 4).await.unwrap();
+        let counter = counters.create(name, Terms::in_memory(), 4).await.unwrap();
         for _ in 0..8 {
             let id = counters.new_request();
             let amount = Amount::new(5).unwrap();

@@ -227,7 +227,7 @@ def test_a_latch_opens_by_distinct_requests(shared: Coordinator, key: str) -> No
     async def work() -> None:
         async with Client(shared.address) as client:
             latch = client.latch(key)
-            await latch.set(1)
+            await latch.set(1, "memory")
             assert await latch.remaining() == 1 and not await latch.wait(0.1)
             opened = asyncio.create_task(latch.wait(20))
             await latch.count_down(ringfence.RequestId.new())
@@ -240,7 +240,7 @@ def test_counters_change_once_per_request(shared: Coordinator, key: str) -> None
     async def work() -> None:
         async with Client(shared.address) as client:
             account = client.account(key)
-            await account.create()
+            await account.create("memory")
             gift = ringfence.RequestId.new()
             for _ in range(2):
                 await account.deposit(gift, 100)
@@ -262,7 +262,7 @@ def test_every_kind_is_there(shared: Coordinator, key: str) -> None:
                 async with table.read() as reader:
                     assert reader.token > writer.token
             account = client.account(key)
-            await account.create()
+            await account.create("memory")
             await account.deposit(ringfence.RequestId.new(), 10)
             request = ringfence.RequestId.new()
             await account.reserve(request, 3, time.time() + 60)

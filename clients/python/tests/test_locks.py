@@ -88,7 +88,7 @@ def test_a_guard_is_lost_before_another_gets_the_lock_of_a_stopped_coordinator(
 def test_a_lease_counts_from_before_the_request(shared: Coordinator, key: str) -> None:
     delay = LEASE / 5
     with Client(slow_answers(shared.address, delay)) as client:
-        client.account(key).create()  # connects
+        client.account(key).create("memory")  # connects
         guard = client.lock(key, lease=LEASE).acquire()
         # The answer was late, and so is that of every renewal.
         for _ in range(20):
@@ -102,7 +102,7 @@ def test_a_lock_whose_answer_was_lost_is_granted_to_the_repeat(
 ) -> None:
     relay = Relay(shared.address)
     with Client([relay.address, serve().address]) as client:
-        client.account(key).create()  # connects
+        client.account(key).create("memory")  # connects
         for wait in (20.0, 0.0):  # the lease is 30 s
             relay.loses.set()
             guard = client.lock(key, wait=wait).acquire()
@@ -113,7 +113,7 @@ def test_a_lock_whose_answer_was_lost_is_granted_to_the_repeat(
 def test_an_idle_connection_that_went_silent_is_noticed(shared: Coordinator, key: str) -> None:
     relay = Relay(shared.address)
     with Client(relay.address, timeout=0.5) as client:
-        client.account(key).create()
+        client.account(key).create("memory")
         relay.forgets.set()
         assert relay.left.wait(60)
 
@@ -372,7 +372,7 @@ def test_principals_have_tokens_over_tls(
 
 def test_counters_change_once_per_request(client: Client, key: str) -> None:
     account = client.account(key)
-    account.create(segments=2)
+    account.create("memory", segments=2)
     gift, order = ringfence.RequestId.new("gift"), ringfence.RequestId.new("order")
     for _ in range(2):
         account.deposit(gift, 100)
@@ -388,12 +388,12 @@ def test_a_latch_opens_by_distinct_requests(client: Client, key: str) -> None:
     latch = client.latch(key)
     assert not latch.wait(0)  # it is not set
     with pytest.raises(ringfence.RingfenceError) as caught:
-        latch.set(0)
+        latch.set(0, "memory")
     assert caught.value.reason == "INVALID_INPUT"
     for _ in range(2):
-        latch.set(2)
+        latch.set(2, "memory")
     with pytest.raises(ringfence.RingfenceError) as caught:
-        latch.set(3)
+        latch.set(3, "memory")
     assert caught.value.reason == "ACCOUNT_EXISTS" and not caught.value.retryable
     first = ringfence.RequestId.new("1")
     for _ in range(3):
@@ -468,7 +468,7 @@ def test_a_writer_goes_on_at_another_coordinator_as_a_reader(
 def test_what_is_reserved_is_spent_or_comes_back(client: Client, key: str) -> None:
     account, other = client.account(key), client.account(f"{key}/other")
     for each in (account, other):
-        each.create(segments=2)
+        each.create("memory", segments=2)
     account.deposit(ringfence.RequestId.new(), 100)
     spent, back = ringfence.RequestId.new(), ringfence.RequestId.new()
     until = time.time() + 60

@@ -76,7 +76,7 @@ async fn run(
     words: &RefCell<Words>,
 ) -> Result<(), TestCaseError> {
     let clock = key(&format!("clock {number}"));
-    desk.ask(&clock, create(Terms::default())).await.unwrap();
+    desk.ask(&clock, create(Terms::in_memory())).await.unwrap();
     let keys: Vec<_> = (0..SEGMENTS)
         .map(|at| key(&format!("{number} {at}")))
         .collect();

@@ -20,10 +20,7 @@ use ringfence_test_support::Proxy;
 use super::desk::{Desk, create, deduct, deposit, eventually, id, key};
 
 fn terms(durability: Durability) -> Terms {
-    Terms {
-        durability,
-        ..Terms::default()
-    }
+    Terms::new(durability)
 }
 
 fn done() -> CounterReply {

@@ -19,7 +19,7 @@ async fn a_full_server_refuses_a_batch_whole() {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let hot = key("hot");
-    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    desk.ask(&hot, create(Terms::in_memory())).await.unwrap();
     let full = async |raw: &mut _, bytes: &str| {
         let mut config = redis::cmd("CONFIG");
         config
@@ -48,7 +48,7 @@ async fn foreign_values_are_left_alone_and_others_are_answered() {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let (hot, other) = (key("hot"), key("other"));
-    desk.ask(&other, create(Terms::default())).await.unwrap();
+    desk.ask(&other, create(Terms::in_memory())).await.unwrap();
     let ask = |name: &str, change| CounterOp::Segment(op(&id(name), change).into());
     let amount = Amount::new(5).unwrap();
     let deadline_ms = id("a").time_ms() + 1;
@@ -69,7 +69,7 @@ async fn foreign_values_are_left_alone_and_others_are_answered() {
 
     for (part, change) in asked {
         if part != "seg" {
-            desk.ask(&hot, create(Terms::default())).await.unwrap();
+            desk.ask(&hot, create(Terms::in_memory())).await.unwrap();
         }
         let mut del = redis::cmd("DEL");
         del.arg(part_of(&hot, part))
@@ -117,7 +117,7 @@ async fn nothing_is_forgotten_where_answers_are_foreign() {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let hot = key("hot");
-    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    desk.ask(&hot, create(Terms::in_memory())).await.unwrap();
     let old = RequestId::new(1, "old").unwrap();
     desk.ask(&hot, deposit(&old, 5)).await.unwrap();
     let theirs = redis::Cmd::set(part_of(&hot, "ids"), "theirs");

@@ -72,7 +72,7 @@ async fn many_answers_are_known_each_in_few_bytes() {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let hot = key("hot");
-    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    desk.ask(&hot, create(Terms::in_memory())).await.unwrap();
     let before = used_memory(&mut raw).await;
     // As clocks of several processes differ: by up to 40 ms, of which the last came an hour ago.
     let began_ms = now_ms() - 60_000;
@@ -105,7 +105,7 @@ async fn old_answers_go_with_new_requests() {
         idempotency_for_ms: 20_000,
         idempotency_at_least_ms: 20_000,
         ids_max: 20_000,
-        ..Terms::default()
+        ..Terms::in_memory()
     };
     desk.ask(&hot, create(terms)).await.unwrap();
     // Half of them will be too old in eight seconds: a slow machine fills the segment within that time.
@@ -148,7 +148,7 @@ async fn a_full_segment_forgets_early_and_forgotten_requests_are_too_old() {
     let terms = Terms {
         idempotency_at_least_ms: 10_000,
         ids_max: 30_000,
-        ..Terms::default()
+        ..Terms::in_memory()
     };
     desk.ask(&hot, create(terms)).await.unwrap();
     let began_ms = now_ms();
@@ -192,7 +192,7 @@ async fn a_purge_while_the_servers_clock_is_wrong_refuses_no_new_request() {
     let redis = Redis::new().await;
     let mut desk = Desk::open(&*redis.shard(), 1).await;
     let hot = key("hot");
-    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    desk.ask(&hot, create(Terms::in_memory())).await.unwrap();
     let first = id(now_ms(), 1);
     desk.ask(&hot, deposit(&first, 1)).await.unwrap();
     let days = Duration::from_secs(40 * 24 * 60 * 60);

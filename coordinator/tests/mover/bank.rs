@@ -213,10 +213,7 @@ impl Desk {
     }
 
     pub(crate) async fn open(&mut self, account: usize, durability: Durability) {
-        let terms = Terms {
-            durability,
-            ..Terms::default()
-        };
+        let terms = Terms::new(durability);
         let prepare = Prepare {
             generation: LAYOUT,
             base: 0,

@@ -129,7 +129,7 @@ async fn open(stage: &Stage, segments: u32) -> Result<Shared, CounterError> {
     let terms = Terms {
         idempotency_for_ms: REMEMBERED_MS,
         idempotency_at_least_ms: REMEMBERED_MS / 10,
-        ..Terms::default()
+        ..Terms::in_memory()
     };
     let counter = counters.create(&name, terms, segments).await?;
     let account = counter.at_shards().expect("the client reaches its shards");

@@ -11,7 +11,7 @@ fn nowhere(_: &[u32], more: u32) -> Vec<u32> {
 }
 
 fn created(segments: u32) -> Manifest {
-    let manifest = Manifest::new(Terms::default(), segments, nowhere).unwrap();
+    let manifest = Manifest::new(Terms::in_memory(), segments, nowhere).unwrap();
     manifest.commit(1).unwrap()
 }
 

@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(Split::decode(&split.encode()), Ok(split.clone()));
         let uses_more = split.encode().replace("\"used\":3", "\"used\":4");
         let nowhere = |_: &[u32], more| vec![0; more as usize];
-        let counter = crate::Manifest::new(crate::Terms::default(), 1, nowhere).unwrap();
+        let counter = crate::Manifest::new(crate::Terms::in_memory(), 1, nowhere).unwrap();
         for text in ["", "{}", &uses_more, &counter.encode()] {
             let read = Split::decode(text);
             assert!(

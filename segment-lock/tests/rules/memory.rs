@@ -187,7 +187,7 @@ async fn an_account_is_created_once() {
     first.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
     let second = counter(&storage, "a", 2).await;
     assert_eq!(second.exact_balance().await.unwrap().available, 10);
-    let other = Counter::create(storage, account("a"), Terms::default(), 2)
+    let other = Counter::create(storage, account("a"), Terms::in_memory(), 2)
         .await
         .unwrap_err();
     assert!(

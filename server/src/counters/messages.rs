@@ -32,8 +32,7 @@ pub(super) fn amount(value: i64) -> Result<Amount, Error> {
 
 /// The terms of a new account.
 pub(super) fn terms(ask: &CreateAccountRequest) -> Result<Terms, Error> {
-    let defaults = Terms::default();
-    let durability = durability(ask.durability, ask.replicas)?;
+    let defaults = Terms::new(durability(ask.durability, ask.replicas)?);
     let idempotency_for_ms =
         millis("idempotency_for", ask.idempotency_for)?.unwrap_or(defaults.idempotency_for_ms);
     let at_least = defaults.idempotency_at_least_ms.min(idempotency_for_ms);
@@ -46,14 +45,18 @@ pub(super) fn terms(ask: &CreateAccountRequest) -> Result<Terms, Error> {
             0 => defaults.ids_max,
             ids_max => ids_max as usize,
         },
-        durability,
+        ..defaults
     })
 }
 
 /// A durability, and its number of replicas.
 pub(crate) fn durability(durability: i32, replicas: u32) -> Result<counter::Durability, Error> {
     match Durability::try_from(durability) {
-        Ok(Durability::Unspecified | Durability::Memory) => Ok(counter::Durability::Memory),
+        Ok(Durability::Unspecified) => {
+            let limit = "a choice: memory, disk or replicas";
+            Err(Error::invalid("durability", "not set", limit))
+        }
+        Ok(Durability::Memory) => Ok(counter::Durability::Memory),
         Ok(Durability::Disk) => Ok(counter::Durability::Disk),
         Ok(Durability::Replicas) => {
             let count = u8::try_from(replicas).ok();

@@ -5,12 +5,13 @@ use ringfence_api::{
     v1::{
         AbortResizeRequest, AcceptAccountRequest, Account, AddShardRequest, CancelRequest,
         CloseAccountRequest, ConfirmRequest, CountDownLatchRequest, CreateAccountRequest,
-        DeductRequest, DepositRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest,
-        GetLatchRequest, GetTopologyRequest, InspectRequest, ListRequest, RemoveShardRequest,
-        RequestId, ResegmentAccountRequest, ReserveRequest, ResumeResizeRequest, SetLatchRequest,
-        SweepAccountRequest, TransferRequest, WaitLatchRequest, WeighShardRequest,
-        admin_service_client::AdminServiceClient, counter_service_client::CounterServiceClient,
-        latch_service_client::LatchServiceClient, lock_service_client::LockServiceClient,
+        DeductRequest, DepositRequest, Durability, ForceReleaseRequest, GetAccountRequest,
+        GetBalanceRequest, GetLatchRequest, GetTopologyRequest, InspectRequest, ListRequest,
+        RemoveShardRequest, RequestId, ResegmentAccountRequest, ReserveRequest,
+        ResumeResizeRequest, SetLatchRequest, SweepAccountRequest, TransferRequest,
+        WaitLatchRequest, WeighShardRequest, admin_service_client::AdminServiceClient,
+        counter_service_client::CounterServiceClient, latch_service_client::LatchServiceClient,
+        lock_service_client::LockServiceClient,
     },
 };
 use ringfence_server::{Roles, Scope};
@@ -78,6 +79,7 @@ impl Calls<'_> {
         });
         let create = CreateAccountRequest {
             account: account.clone(),
+            durability: Durability::Memory.into(),
             ..CreateAccountRequest::default()
         };
         call!(self, counters.create_account(create));
@@ -120,6 +122,7 @@ impl Calls<'_> {
         let set = SetLatchRequest {
             name: name(),
             count: 1,
+            durability: Durability::Memory.into(),
             ..SetLatchRequest::default()
         };
         let count_down = CountDownLatchRequest {

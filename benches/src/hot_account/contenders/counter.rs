@@ -48,7 +48,7 @@ impl Coins {
                 Log::Always => Durability::Disk,
                 Log::Off | Log::EverySecond => Durability::Memory,
             },
-            ..Terms::default()
+            ..Terms::in_memory()
         };
         let mut of = BTreeMap::new();
         for &tasks in tasks {

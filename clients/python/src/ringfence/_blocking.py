@@ -410,9 +410,13 @@ class Account:
         rule = _rules.count("CounterService", method, request, client._timeout, many)
         return client._run(rule)
 
-    def create(self, segments: int = 0) -> None:
-        """Creates it, or finds it with the same terms. Default: 4 segments."""
-        self._run(*_requests.create(self._account, segments))
+    def create(self, durability: str, segments: int = 0) -> None:
+        """Creates it, or finds it with the same terms. Default: 4 segments.
+
+        What an acknowledged change survives: "memory" (nothing: a shard that restarts may have forgotten the
+        last changes, and says so), "disk" (a restart), or "replicas:N" (the loss of the shard).
+        """
+        self._run(*_requests.create(self._account, durability, segments))
 
     def deposit(self, request: RequestId, amount: int) -> None:
         """Adds an amount. A repeat of the request has no second effect."""
@@ -460,9 +464,9 @@ class Latch:
         rule = _rules.count("LatchService", method, request, client._timeout, many)
         return client._run(rule)
 
-    def set(self, count: int) -> None:
-        """Sets it, closed. To set it again to the same count has no effect."""
-        self._run(*_requests.set_latch(self._name, count))
+    def set(self, count: int, durability: str) -> None:
+        """Sets it, closed. To set it again to the same count has no effect. Durability: as of an account."""
+        self._run(*_requests.set_latch(self._name, count, durability))
 
     def count_down(self, request: RequestId) -> None:
         """Counts down by one. A repeat of the request within 24 hours has no second effect."""

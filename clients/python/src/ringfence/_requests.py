@@ -77,8 +77,24 @@ class Reservation(enum.Enum):
 Request = Tuple[str, Any]
 
 
-def create(account: counter_pb2.Account, segments: int) -> Request:
-    return "CreateAccount", counter_pb2.CreateAccountRequest(account=account, segments=segments)
+def create(account: counter_pb2.Account, durability: str, segments: int) -> Request:
+    kind, replicas = _survives(durability)
+    message = counter_pb2.CreateAccountRequest(
+        account=account, segments=segments, durability=kind, replicas=replicas
+    )
+    return "CreateAccount", message
+
+
+def _survives(durability: str) -> Tuple[counter_pb2.Durability, int]:
+    """The durability, and its number of replicas."""
+    kind, _, count = durability.partition(":")
+    if kind == "replicas" and count.isdecimal():
+        return counter_pb2.DURABILITY_REPLICAS, int(count)
+    if durability == "memory":
+        return counter_pb2.DURABILITY_MEMORY, 0
+    if durability == "disk":
+        return counter_pb2.DURABILITY_DISK, 0
+    raise ValueError(f'durability is {durability!r}, must be "memory", "disk" or "replicas:N"')
 
 
 def deposit(account: counter_pb2.Account, request: RequestId, amount: int) -> Request:
@@ -118,8 +134,12 @@ def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: 
     return "Transfer", message
 
 
-def set_latch(name: str, count: int) -> Request:
-    return "SetLatch", latch_pb2.SetLatchRequest(name=name, count=count)
+def set_latch(name: str, count: int, durability: str) -> Request:
+    kind, replicas = _survives(durability)
+    message = latch_pb2.SetLatchRequest(
+        name=name, count=count, durability=kind, replicas=replicas
+    )
+    return "SetLatch", message
 
 
 def count_down(name: str, request: RequestId) -> Request:

@@ -406,9 +406,13 @@ class Account:
         rule = _rules.count("CounterService", method, request, client._timeout, many)
         return await client._run(rule)
 
-    async def create(self, segments: int = 0) -> None:
-        """Creates it, or finds it with the same terms. Default: 4 segments."""
-        await self._run(*_requests.create(self._account, segments))
+    async def create(self, durability: str, segments: int = 0) -> None:
+        """Creates it, or finds it with the same terms. Default: 4 segments.
+
+        What an acknowledged change survives: "memory" (nothing: a shard that restarts may have forgotten the
+        last changes, and says so), "disk" (a restart), or "replicas:N" (the loss of the shard).
+        """
+        await self._run(*_requests.create(self._account, durability, segments))
 
     async def deposit(self, request: RequestId, amount: int) -> None:
         """Adds an amount. A repeat of the request has no second effect."""
@@ -453,9 +457,9 @@ class Latch:
         rule = _rules.count("LatchService", method, request, client._timeout, many)
         return await client._run(rule)
 
-    async def set(self, count: int) -> None:
-        """Sets it, closed. To set it again to the same count has no effect."""
-        await self._run(*_requests.set_latch(self._name, count))
+    async def set(self, count: int, durability: str) -> None:
+        """Sets it, closed. To set it again to the same count has no effect. Durability: as of an account."""
+        await self._run(*_requests.set_latch(self._name, count, durability))
 
     async def count_down(self, request: RequestId) -> None:
         """Counts down by one. A repeat of the request within 24 hours has no second effect."""

@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ringfence_ring::SlotCount;
+use ringfence_segment_lock::Durability;
 use shuttle::{
     future::block_on,
     rand::{Rng, thread_rng},
@@ -42,7 +43,7 @@ fn request(task: u64, number: u64) -> CounterRequest {
         op: CounterOp::SwapManifest {
             expected: task * EACH + number,
             manifest: String::new(),
-            durability: Default::default(),
+            durability: Durability::Memory,
         },
     }
 }

@@ -30,7 +30,7 @@ impl Bank {
         let client = founder.servers_are_new(true).build().await.unwrap();
         let log = Log::create(dir.path(), 1).unwrap();
         let desk = Desk::open(&client, ACCOUNTS, log);
-        desk.create(Terms::default(), SEGMENTS).await.unwrap();
+        desk.create(Terms::in_memory(), SEGMENTS).await.unwrap();
         for account in &desk.accounts {
             // From now on it need not ask what segments there are.
             let account = account.at_shards().unwrap();

@@ -40,7 +40,7 @@ pub(super) fn create() -> CounterOp {
         mark_ms: 0,
         manifest: "layout".into(),
     };
-    let terms = Terms::default();
+    let terms = Terms::in_memory();
     CounterOp::Segment(Create { prepare, terms }.into())
 }
 
@@ -70,7 +70,7 @@ pub(super) fn deposit(name: &str, units: i64) -> CounterOp {
 pub(super) fn reserve(name: &str, units: i64) -> CounterOp {
     let (amount, deadline_ms) = (
         amount(units),
-        *TIME_MS + Terms::default().idempotency_for_ms,
+        *TIME_MS + Terms::in_memory().idempotency_for_ms,
     );
     op(
         name,
