@@ -29,16 +29,16 @@ fn founded_on(servers: Servers) -> Servers {
 
 /// `ringfence counter`: a server that lost everything does not know of the other.
 fn counter(servers: &Servers, args: &[&str]) -> Output {
-    let urls = servers.urls().join(",");
-    ringfence(&[&["counter"], args, in_memory(args), &["--redis", &urls]].concat())
+    counter_by(["--redis", &servers.urls().join(",")], args)
 }
 
-/// The durability of an account to create, if `args` do not choose one.
-pub(crate) fn in_memory(args: &[&str]) -> &'static [&'static str] {
-    match args.first() == Some(&"create") && !args.contains(&"--durability") {
+/// `ringfence counter` by that way. Accounts that it creates are in memory, unless `args` choose otherwise.
+pub(crate) fn counter_by(way: [&str; 2], args: &[&str]) -> Output {
+    let in_memory: &[&str] = match args[0] == "create" && !args.contains(&"--durability") {
         true => &["--durability", "memory"],
         false => &[],
-    }
+    };
+    ringfence(&[&["counter"], args, in_memory, &way].concat())
 }
 
 /// As [`counter`], which succeeds.

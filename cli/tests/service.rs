@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     binary::{Output, command, output, ringfence},
-    counter::in_memory,
+    counter::counter_by,
     lock::runs,
     serve::{Coordinator, founded},
 };
@@ -208,11 +208,8 @@ async fn counters_are_the_same_by_way_of_a_coordinator() {
     let coordinator = Coordinator::start(&servers, "");
     let urls = servers.urls().join(",");
     let (direct, over) = (["--redis", &*urls], ["--coordinator", &*coordinator.url]);
-    let counter = |way: [&str; 2], args: &[&str]| {
-        ringfence(&[&["counter"], args, in_memory(args), &way[..]].concat())
-    };
     let done = |way: [&str; 2], args: &[&str]| {
-        let ran = counter(way, &[args, &["--json"]].concat());
+        let ran = counter_by(way, &[args, &["--json"]].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
         serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap()
     };
@@ -244,7 +241,7 @@ async fn counters_are_the_same_by_way_of_a_coordinator() {
         3
     );
     done(over, &["confirm", "coins", "--id", held]);
-    assert_eq!(counter(over, &["cancel", "coins", "--id", held]).code, 1);
+    assert_eq!(counter_by(over, &["cancel", "coins", "--id", held]).code, 1);
     done(over, &["transfer", "coins", "other", "60"]);
     done(over, &["resegment", "coins", "3"]);
     done(over, &["sweep", "coins"]);
@@ -258,11 +255,11 @@ async fn counters_are_the_same_by_way_of_a_coordinator() {
         (&["balance", "nobody"], 1),
         (&["show", ""], 2),
     ] {
-        let [there, here] = [direct, over].map(|way| counter(way, args));
+        let [there, here] = [direct, over].map(|way| counter_by(way, args));
         assert_eq!((there.code, here.code), (code, code), "{there:?} {here:?}");
         assert_eq!(there.stderr.is_empty(), here.stderr.is_empty());
     }
-    let gone = counter(
+    let gone = counter_by(
         ["--coordinator", "http://127.0.0.1:1"],
         &["balance", "coins"],
     );

@@ -10,21 +10,13 @@ use ringfence_test_support::{
 };
 
 use super::{each, founded, ring, told};
-use crate::{binary::ringfence, serve::Coordinator};
+use crate::{binary::ringfence, counter::counter_by, serve::Coordinator};
 
 #[tokio::test]
 async fn a_topology_with_counters_gets_no_shard_that_keeps_none() {
     let redis = founded(1, 0).await;
     let first = &redis.urls()[0];
-    let created = ringfence(&[
-        "counter",
-        "create",
-        "coins",
-        "--durability",
-        "memory",
-        "--redis",
-        first,
-    ]);
+    let created = counter_by(["--redis", first], &["create", "coins"]);
     assert_eq!(created.code, 0, "{created:?}");
     // Nothing is asked of them for that.
     for newcomer in [
@@ -77,11 +69,8 @@ async fn has_no_counters_beside_redis_and_says_why(url: &str) {
     let shard = its.next().unwrap()["id"].as_str().unwrap();
     let reason = format!("shard {shard}, {url}, keeps locks");
 
-    for command in [
-        &["counter", "create", "coins", "--durability", "memory"][..],
-        &["counter", "balance", "coins"],
-    ] {
-        let refused = ringfence(&[command, &["--redis", &both]].concat());
+    for command in [&["create", "coins"][..], &["balance", "coins"]] {
+        let refused = counter_by(["--redis", &both], command);
         assert_eq!(refused.code, 69, "{refused:?}");
         assert!(refused.stderr.contains(&reason), "{refused:?}");
     }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{each, founded, founded_with, told};
-use crate::{binary::ringfence, serve::Coordinator};
+use crate::{binary::ringfence, counter::counter_by, serve::Coordinator};
 
 /// A server with tables, as an owner makes them, and a role with exactly the rights that are printed.
 async fn prepared() -> (PostgreSql, String) {
@@ -207,16 +207,7 @@ async fn a_topology_on_postgresql_alone_has_locks_and_no_counters() {
     );
 
     let shown = url.replace("postgres@", "");
-    let counter = [
-        "counter",
-        "create",
-        "coins",
-        "--durability",
-        "memory",
-        "--redis",
-        &url,
-    ];
-    let refused = ringfence(&counter);
+    let refused = counter_by(["--redis", &url], &["create", "coins"]);
     assert_ne!(refused.code, 0, "{refused:?}");
     assert!(
         refused
