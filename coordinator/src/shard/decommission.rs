@@ -11,7 +11,7 @@ use ringfence_ring::Slot;
 use crate::ids::{Epoch, Incarnation};
 
 /// Opens slots that another shard had, or had a part in, once no client may use that shard any more. Holders reclaim
-/// their locks, as after a restart; and the grace is the whole shard's, as it is then.
+/// their locks, as after a restart, while nothing new is granted in these slots.
 ///
 /// It may be repeated, by anybody: grace begins once for an epoch, and a slot changes only if its guard rises.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct ForceOpen {
 /// What came of a [`ForceOpen`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForcedOpen {
-    /// How long nothing new is granted.
+    /// How long nothing new is granted in these slots.
     pub grace_left: Duration,
     /// Slots left as they were: their guard is higher, or as high in another mode.
     pub refused: Vec<Slot>,

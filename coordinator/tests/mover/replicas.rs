@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_coordinator::{
+    engine::Wait,
     ids::{ClientId, MapVersion, Nonce},
     mover::{NamespaceError, Observer},
     name::{Label, LockKey, Namespace},
@@ -10,9 +11,13 @@ use ringfence_coordinator::{
     topology::{Namespaces, shard_id},
 };
 use ringfence_ring::{Replicas, Slot, SlotCount};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::{lockers::Lockers, replicated::records, stage::Stage};
+use super::{
+    lockers::Lockers,
+    replicated::{ask, records, scene_of},
+    stage::Stage,
+};
 
 pub(super) fn ledger() -> Namespace {
     Namespace::new("ledger").unwrap()
@@ -121,6 +126,28 @@ async fn the_ranks_of_a_dead_shard_are_opened_elsewhere() {
     tokio::time::sleep(2 * stage.record().constants.grace()).await;
     each_slot_grants_at_its_owner_alone(&stage).await;
     lockers.stop().await;
+}
+
+/// Grace concerns the slots of the dead shard: one replica of a lock, and none of most.
+#[tokio::test(start_paused = true)]
+async fn new_locks_are_granted_while_the_ranks_of_a_dead_shard_are_in_grace() {
+    let (stage, [engine]) = scene_of(4, Replicas::Three).await;
+    stage.kill(3);
+    stage.decommission(3);
+    stage.resize().await;
+    let mut in_grace = 0;
+    for index in 0..3 {
+        let mut control = stage.shard(index).connect_control().await.unwrap();
+        in_grace += usize::from(!control.armed().await.unwrap().unwrap().grace_left.is_zero());
+    }
+    assert_eq!(in_grace, 3);
+    let grace = stage.record().constants.grace();
+    let began = Instant::now();
+    for nth in 0..64 {
+        let guard = ask(&engine, &format!("key/{nth}"), Wait::For(grace)).await;
+        guard.unwrap().release().await;
+    }
+    assert!(began.elapsed() < grace / 2, "{:?}", began.elapsed());
 }
 
 /// The shard that fails has a replica of some of these locks, for longer than a lease before it is removed: the two

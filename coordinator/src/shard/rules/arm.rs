@@ -51,6 +51,7 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
             counter: 0,
         },
         grace: End::default(),
+        grace_from: Epoch::default(),
         seen: Sightings::default(),
         forced: Epoch::default(),
         declared: arm.declared,
@@ -58,7 +59,7 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
     };
     if let Some(former) = former {
         armed.tokens.raise(former.tokens.last());
-        armed.grace = former.grace;
+        (armed.grace, armed.grace_from) = (former.grace, former.grace_from);
         armed.forced = former.forced;
         armed.declared = armed.declared.max(former.declared);
     }
@@ -67,6 +68,9 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
         Grace::LessUptime(length) => millis(length).saturating_sub(up_ms.unwrap_or(0)),
         Grace::None => 0,
     };
+    if grace_ms > 0 {
+        armed.grace_from = Epoch::default();
+    }
     armed.grace.extend(grace_ms, now_ms);
     armed
 }

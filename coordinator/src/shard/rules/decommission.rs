@@ -8,7 +8,8 @@ use crate::{
     shard::{ForceOpen, ForcedOpen, Mode, ShardError, SlotState},
 };
 
-/// Opens slots without a request to the shard that had them. Grace begins once per epoch.
+/// Opens slots without a request to the shard that had them. Grace begins once per epoch, and concerns these
+/// slots alone, unless another one runs.
 pub(crate) fn force_open(
     head: &mut Head,
     slots: &mut Slots,
@@ -25,6 +26,9 @@ pub(crate) fn force_open(
     if force.slots.iter().any(rises) {
         if armed.forced < force.epoch {
             armed.forced = force.epoch;
+            if !armed.grace.runs(now_ms) {
+                armed.grace_from = force.epoch;
+            }
             armed.grace.extend(millis(force.grace_for), now_ms);
             armed.seen = Sightings::default();
         }

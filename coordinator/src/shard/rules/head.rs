@@ -1,10 +1,12 @@
 //! The document of the whole shard.
 
+use std::time::Duration;
+
 use super::{end::End, sightings::Sightings, tokens::Tokens};
 use crate::{
     clock::Moment,
     ids::{Epoch, Incarnation, MapVersion},
-    shard::{Request, ShardError},
+    shard::{Request, ShardError, SlotState},
 };
 
 /// The document of the whole shard, in one life.
@@ -28,6 +30,9 @@ pub(crate) struct Armed {
     pub(crate) tokens: Tokens,
     /// Nothing new is granted before it.
     pub(crate) grace: End,
+    /// It concerns the slots that changed at this epoch or later: all of them after an arming, and otherwise those that
+    /// were opened by force.
+    pub(crate) grace_from: Epoch,
     /// When that grace was seen.
     pub(crate) seen: Sightings,
     /// The last epoch at which slots were opened by force, which began a grace.
@@ -110,6 +115,19 @@ impl Head {
 }
 
 impl Armed {
+    /// How much is left of the grace that concerns `slot`.
+    pub(crate) fn grace_left(&self, slot: SlotState, now_ms: u64) -> Duration {
+        match slot.epoch < self.grace_from {
+            true => Duration::ZERO,
+            false => self.grace.left(now_ms),
+        }
+    }
+
+    /// Whether records of earlier armings count.
+    pub(crate) fn earlier_armings_count(&self, now_ms: u64) -> bool {
+        self.grace_from == Epoch::default() && self.grace.runs(now_ms)
+    }
+
     /// Whether a namespace was declared since the view of the sender of `request`. None was since a map at which the shard
     /// is quiet.
     pub(crate) fn is_outdated(&self, request: &Request) -> bool {

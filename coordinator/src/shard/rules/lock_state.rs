@@ -202,7 +202,7 @@ impl LockState {
 impl Entry {
     /// Whether the record counts: it has not expired, and is of this arming. In grace, an earlier arming will do.
     pub(super) fn is_live(&self, armed: &Armed, now_ms: u64) -> bool {
-        let of_arming = self.record.arm == armed.epoch || armed.grace.runs(now_ms);
+        let of_arming = self.record.arm == armed.epoch || armed.earlier_armings_count(now_ms);
         of_arming && !self.has_expired(now_ms)
     }
 

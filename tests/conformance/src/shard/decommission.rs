@@ -35,7 +35,7 @@ impl Desk {
     }
 }
 
-/// Holders of the dead shard put their locks back. Others wait for the whole shard.
+/// Holders of the dead shard put their locks back. The shard's other slots have nothing to wait for.
 pub async fn a_slot_opened_by_force_is_in_grace(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
@@ -44,13 +44,26 @@ pub async fn a_slot_opened_by_force_is_in_grace(fixture: &dyn Fixture) {
     let forced = desk.force_open(&force(LATER, &[key.slot()], LONG)).await;
     assert_eq!(forced.refused, []);
     assert!(forced.grace_left > LONG / 2 && forced.grace_left <= LONG + fixture.late());
+    assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
+    assert_eq!(word(&desk.renew(&key, holder, LONG).await), "reclaimed");
+    assert_eq!(word(&desk.renew(&other, holder, LONG).await), "lost");
+    desk.granted(&other, nonce(), LONG).await;
+}
+
+/// The grace of an arming concerns all slots, also while slots are opened by force.
+pub async fn grace_after_an_arming_is_not_narrowed_by_a_force(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::Full(LONG)).await;
+    let key = desk.key("key");
+    let other = elsewhere(&desk, &key);
+    desk.force_open(&force(LATER, &[key.slot()], LONG)).await;
+    let holder = (nonce(), Token::new(MOVE, 1));
     for key in [&key, &other] {
         assert_eq!(word(&desk.acquire(key, nonce(), LONG).await), "grace");
         assert_eq!(word(&desk.renew(key, holder, LONG).await), "reclaimed");
     }
 }
 
-/// The whole shard waits, and goes on as it was: no lock that it has is lost.
+/// The shard goes on as it was: no lock that it has is lost.
 pub async fn records_outlast_slots_opened_by_force(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let (mine, holder) = (elsewhere(&desk, &key), nonce());

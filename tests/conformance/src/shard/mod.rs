@@ -260,6 +260,7 @@ macro_rules! lock_conformance {
             a_lock_is_brought_along_with_its_token_and_a_full_lease,
             a_removal_is_of_its_own_move_and_its_own_nonce,
             a_slot_opened_by_force_is_in_grace,
+            grace_after_an_arming_is_not_narrowed_by_a_force,
             records_outlast_slots_opened_by_force,
             ; $(#[$stores])?
         );

@@ -50,7 +50,7 @@ without! {
         => "";
     // Confirms and installs in grace, too.
     ConfirmAfterGrace: CONFIRM as "confirm_in_grace",
-        "if now < grace and mode ~= 'S' then return {4, grace - now} end"
+        "if now < ends and mode ~= 'S' then return {4, ends - now} end"
         => "";
     // Every share of a key in a slot that comes is taken to be free, once there was a proof.
     RoomLeft: SHARE as "share_without_left",

@@ -142,6 +142,11 @@ impl Context<'_> {
         self.slot
     }
 
+    /// How long holders may still put records of the slot back, while nothing new is granted.
+    fn grace_left(&self) -> Duration {
+        self.armed.grace_left(self.slot(), self.now_ms)
+    }
+
     /// The reason why no nonce can acquire the key now.
     fn refusal(&self) -> Option<Reply> {
         if self.quiet {
@@ -152,7 +157,7 @@ impl Context<'_> {
             return Some(Reply::Moved { epoch });
         }
         // Repeats too: in grace, the token in a renewal decides which holder puts its record back.
-        let retry_after = self.armed.grace.left(self.now_ms);
+        let retry_after = self.grace_left();
         if retry_after.is_zero() {
             return None;
         }

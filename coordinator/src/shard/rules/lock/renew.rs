@@ -25,7 +25,7 @@ impl Context<'_> {
             }
             return self.renewed(false);
         }
-        if !self.armed.grace.runs(self.now_ms) || !self.may_come(claim.token, mode) {
+        if self.grace_left().is_zero() || !self.may_come(claim.token, mode) {
             self.pass(None);
             return Reply::Lost;
         }

@@ -4,7 +4,7 @@ acquire: take locks, each for its own nonce, or return the holders and queue.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter; every acquire uses up the tokens that it asks for
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms"
@@ -35,7 +35,7 @@ SET per operation while there are no waiters; nothing on that path can fail afte
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace, declared = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, declared, from = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 if tonumber(ARGV[8]) < declared then return outdated(te, KEYS[2], #KEYS - 5) end
 
@@ -59,7 +59,7 @@ end
 local answers = {looked_at_ms, quiet and 1 or 0, tonumber(te), base, ctr}
 if not others[1] then return answers end
 
-local call = {te = te, arm = arm, grace = grace, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
+local call = {te = te, arm = arm, grace = grace, from = from, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
   slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7]),
   more = ARGV[9], waited = waited}
 local all_granted = true

@@ -3,7 +3,7 @@
 adopt: take over locks that their holders move here from the slot's former shard.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
-KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
+KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[3]  slots   5 bytes per slot
 KEYS[4]  queues  present while a key of this life may have a queue
 KEYS[5]  ctr     the token counter
@@ -22,10 +22,10 @@ here, or has come, by that very move.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[4])
-local now, quiet, _, arm, grace = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
+local now, quiet, _, arm, grace, _, from = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
 if not arm then return {-1} end
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
-local shard = {now = now, arm = arm, in_grace = now < grace}
+local shard = {now = now, arm = arm, in_grace = from == 0 and now < grace}
 
 -- Takes over shares, in a slot of that mode, without asking for room: they had it at the former shard.
 local function adopt_share(mode, record, key, queue, nonce, label, te, ctr, block, lease, kind, count)
@@ -39,7 +39,7 @@ local function adopt_share(mode, record, key, queue, nonce, label, te, ctr, bloc
   if not own then
     local holder, _, _, _, _, _, its_arm = parse(record)
     if mode == 'O' or (record and not held and not holder) then return 0 end
-    if its_arm == arm or (holder and now < grace) then return 0 end
+    if its_arm == arm or (holder and shard.in_grace) then return 0 end
     if held and shares.is_live(held) and held.kind ~= kind then return 0 end
   end
   raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr + block - 1)
@@ -70,7 +70,7 @@ local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, 
   end
   if not own then
     if mode == 'O' or (record and not holder) then return 0 end
-    local live = holder and (its_arm == arm or now < grace)
+    local live = holder and (its_arm == arm or shard.in_grace)
     -- (te, ctr) says nothing about the order at the former shard.
     if live and not above(own_te, own_ctr, its_te, base, offset) then return 0 end
   end

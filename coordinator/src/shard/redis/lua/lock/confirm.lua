@@ -4,7 +4,7 @@ confirm: agree on the tokens of grants that other shards made too; extend grants
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
@@ -22,7 +22,7 @@ those of its former shard.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, _, from = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local shard = {now = time_ms(), te = te, arm = arm}
@@ -31,9 +31,9 @@ local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 local function confirm(look, key, queue, nonce, label, te, ctr, tokens, lease, install)
   if look then
     local mode, epoch = slot_of(key, KEYS[4])
-    local now = time_ms()
+    local now, ends = time_ms(), grace_of(grace, from, epoch)
     if mode == '-' then return {3, epoch} end
-    if now < grace and mode ~= 'S' then return {4, grace - now} end
+    if now < ends and mode ~= 'S' then return {4, ends - now} end
     if mode ~= 'O' then return {8, epoch, -1} end
   end
   local record = record_at(shard, key, nonce)

@@ -2,7 +2,7 @@
 --[[
 list: a page of the held locks.
 
-KEYS[1]  state   hash: arm, grace, grace_ms
+KEYS[1]  state   hash: arm, grace, grace_ms, grace_from
 ARGV[1]  replid  of the life that KEYS[1] is named by
 ARGV[2]  cursor  0, or the cursor that the page before returned
 ARGV[3]  pattern of the records' names

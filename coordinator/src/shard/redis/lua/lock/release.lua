@@ -4,7 +4,7 @@ release: give locks back, or places in queues; the first waiter gets each lock t
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter, present if this life is armed
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: "nonce|...", or hashes with an entry per nonce
@@ -22,13 +22,13 @@ Two commands for the whole batch while there are no waiters. Nothing can fail af
 if not same_life(ARGV[1]) then return {-1} end
 local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
 if not found[2] then return {-1} end
-local quiet, te, arm, grace
+local quiet, te, arm, grace, _, from
 local by_map, shard, waited = 0, nil, {}
 if found[3] then
-  quiet, te, arm, grace = armed(found[1], ARGV[2], KEYS[3])
+  quiet, te, arm, grace, _, from = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end
   by_map = quiet and tonumber(ARGV[3]) or 0
-  shard = {now = time_ms(), te = te, arm = arm, in_grace = time_ms() < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
+  shard = {now = time_ms(), te = te, arm = arm, in_grace = from == 0 and time_ms() < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 
@@ -65,10 +65,10 @@ local function release(look, queue, key, record, nonce)
   local holder, _, _, _, _, _, its_arm = parse(record)
   local held = holder == nonce
   local free = held or not record or (holder and its_arm ~= arm)
-  local open = free and time_ms() >= grace
+  local open = free
   if open and look then
-    local mode, _, import = slot_of(key, KEYS[4])
-    open = mode == 'O' or (import and import.frees(key))
+    local mode, epoch, import = slot_of(key, KEYS[4])
+    open = time_ms() >= grace_of(grace, from, epoch) and (mode == 'O' or (import and import.frees(key)))
   end
   if not (open and line.pass(queue, key, nil, rest, 0)) and held then redis.call('DEL', key) end
   return (held or gave) and 1 or 0

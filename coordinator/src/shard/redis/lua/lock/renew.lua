@@ -4,7 +4,7 @@ renew: extend grants, perhaps for fewer shares; in grace, put back records that 
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
@@ -23,38 +23,39 @@ With allow-oom: a full server must not lose the locks that it has.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, _, from = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local now = time_ms()
-local shard = {now = now, te = te, arm = arm, in_grace = now < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
+local shard = {now = now, te = te, arm = arm, in_grace = from == 0 and now < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
--- Passes a key without a live mutex on, and its record of shares, if it has one; in a slot of that mode.
+-- Passes a key without a live mutex on, and its record of shares, if it has one; in a slot of that mode, out of grace.
 local function pass_on(mode, import, key, queue, held)
-  local is_open = queue and now >= grace and (mode == 'O' or (import and import.frees(key)))
+  local is_open = queue and (mode == 'O' or (import and import.frees(key)))
   if is_open then line.pass(queue, key, nil, held, 0) end
 end
 
 -- The same as `renew`, of shares. They are put back without asking for room: all holders of before had room.
 local function renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, count)
-  local record, mode, epoch, import = record_at(shard, key, nonce), 'O', nil, nil
+  local record, mode, epoch, import, in_grace = record_at(shard, key, nonce), 'O', nil, nil, false
   local held = type(record) == 'table' and record.kind and record or nil
   local own = held and shares.own(held, nonce)
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
     if mode == '-' then return {3, epoch} end
+    in_grace = now < grace_of(grace, from, epoch)
   end
   local sealed = mode == 'S' and epoch
   if own then
     local fewer = count < own.count
     shares.put(held, nonce, own, math.min(count, own.count), lease)
-    if fewer then pass_on(mode, import, key, queue, held) end
+    if fewer and not in_grace then pass_on(mode, import, key, queue, held) end
     return 0, sealed
   end
   local holder, _, _, _, _, _, its_arm = parse(record)
   if record and not held and not holder then return 2 end
-  if not shard.in_grace then
+  if not in_grace then
     if its_arm ~= arm then pass_on(mode, import, key, queue, held) end
     return 2
   end
@@ -74,20 +75,21 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   local record, held = record_at(shard, key, nonce), nil
   if type(record) == 'table' and record.kind then held, record = record, false end
   local holder, its_label, offset, tokens, its_te, base, its_arm, told, its_lease = parse(record)
-  local own, mode, epoch, import = holder == nonce, 'O', nil, nil
+  local own, mode, epoch, import, in_grace = holder == nonce, 'O', nil, nil, false
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
     if mode == '-' then return {3, epoch} end
+    in_grace = now < grace_of(grace, from, epoch)
   end
   local sealed = mode == 'S' and epoch
   -- A sealed slot has answered that this key is free: that must stay true.
-  own = own and (not sealed or its_arm == arm or now < grace)
+  own = own and (not sealed or its_arm == arm or shard.in_grace)
   if own then
     keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, its_lease)
     return 0, sealed
   end
   if record and not holder then return 2 end
-  if now >= grace then
+  if not in_grace then
     if its_arm ~= arm then pass_on(mode, import, key, queue, held) end
     return 2
   end

@@ -4,7 +4,7 @@ share: take shares of semaphores and read-write locks, each for its own nonce, o
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter; every acquire uses up the tokens that it asks for
-KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms
+KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
 KEYS[6]..        records, one per operation: hashes, with an entry per holder
@@ -28,7 +28,7 @@ Without allow-oom: a full server refuses the whole call, before its first write.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace, declared = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, declared, from = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 if tonumber(ARGV[8]) < declared then return outdated(te, KEYS[2], #KEYS - 5) end
 
@@ -38,7 +38,7 @@ local ctr = redis.call('INCRBY', KEYS[2], tokens)
 local base, spent = ctr - tokens, ctr > top
 if spent then redis.call('DECRBY', KEYS[2], tokens) end
 
-local call = {now = time_ms(), te = te, arm = arm, grace = grace, ctr = KEYS[2], top = top, spent = spent,
+local call = {now = time_ms(), te = te, arm = arm, grace = grace, from = from, ctr = KEYS[2], top = top, spent = spent,
   base = base, slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6],
   waiters = tonumber(ARGV[7]), waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}}
 local answers = {call.now, quiet and 1 or 0, tonumber(te), base, 0}

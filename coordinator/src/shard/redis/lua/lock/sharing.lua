@@ -38,9 +38,10 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
   if look then
     mode, epoch, import = slot_of(key, call.slots)
     if mode == '-' then return {3, epoch} end
-    if call.now < call.grace then
+    local ends = grace_of(call.grace, call.from, epoch)
+    if call.now < ends then
       if mode == 'S' then return {8, epoch, -1} end
-      return wait(call, {4, call.grace - call.now}, queue, key, nonce, ticket)
+      return wait(call, {4, ends - call.now}, queue, key, nonce, ticket)
     end
   end
 

@@ -1,4 +1,4 @@
--- Takes a lock with every check. `call` has the values of its batch: te, arm, grace;
+-- Takes a lock with every check. `call` has the values of its batch: te, arm, grace, and from which epoch it concerns slots;
 -- ctr, the counter's name, top, its upper end, and whether its tokens are spent; suffix, the end of every record; the
 -- names of slots and of queues; marked, until when a key may have a queue; keep, how long a ticket lasts; waiters, the
 -- most tickets of a queue; more, as the operations say it; and waited, the keys that have a queue. For its queues it is
@@ -47,11 +47,11 @@ local function take(call, i, look, key, head, lease)
   local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
   if look then
     mode, epoch, import = slot_of(key, call.slots)
-    local now = time_ms()
+    local now, ends = time_ms(), grace_of(call.grace, call.from, epoch)
     if mode == '-' then return {3, epoch} end
-    if now < call.grace then
+    if now < ends then
       if mode == 'S' then return {8, epoch, -1} end
-      return wait(call, {4, call.grace - now}, queue, key, nonce, ticket)
+      return wait(call, {4, ends - now}, queue, key, nonce, ticket)
     end
   end
   local record, starved, held = redis.pcall('GET', key), false, nil

@@ -20,14 +20,19 @@ local function end_of_grace(state, ends, length)
   return latest
 end
 
+-- The end of grace for a slot of that epoch; 0 if it does not concern the slot.
+local function grace_of(grace, from, epoch)
+  return epoch < from and 0 or grace
+end
+
 -- The state that a batch needs: whether this life is quiet at the sender's map; its token epoch and arm epoch; the end
--- of its grace; the map version at which a namespace was last declared. Nothing if it is not armed. If it is marked
--- quiet, the state is not read: no namespace was declared since the sender's map.
+-- of its grace; the map version at which a namespace was last declared; the epoch from which grace concerns slots. Nothing
+-- if it is not armed. If it is marked quiet, the state is not read: no namespace was declared since the sender's map.
 local function armed(mark, map, state)
   local its_map, te, arm = string.match(mark or '', '^(%d+)|(%d+)|(%d+)$')
-  if its_map == map then return true, te, arm, 0, 0 end
-  local found = redis.call('HMGET', state, 'te', 'arm', 'grace', 'declared', 'grace_ms')
+  if its_map == map then return true, te, arm, 0, 0, 0 end
+  local found = redis.call('HMGET', state, 'te', 'arm', 'grace', 'declared', 'grace_ms', 'grace_from')
   if found[2] then
-    return false, found[1], found[2], end_of_grace(state, found[3], found[5]), tonumber(found[4])
+    return false, found[1], found[2], end_of_grace(state, found[3], found[5]), tonumber(found[4]), tonumber(found[6])
   end
 end

@@ -3,7 +3,7 @@
 arm: give this life of the server its slots, epoch and timers, unless it has them of this epoch or a later one.
 
 KEYS[1]  state    hash: arm, te, grace (epochs; milliseconds of the server's clock); grace_ms (how long it was set
-                  for); declared (a map version)
+                  for); grace_from (it concerns slots of this epoch or later); declared (a map version)
 KEYS[2]  ctr      the token counter
 KEYS[3]  slots    5 bytes per slot
 KEYS[4]  open     a bit per slot
@@ -70,6 +70,7 @@ if ARGV[11] == '1' and not anew then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end
 end
+if grace > 0 or not anew then redis.call('HSET', KEYS[1], 'grace_from', 0) end
 local te, raises, declared = ARGV[8], true, tonumber(ARGV[14])
 if anew then
   grace = math.max(grace, time_left(former[3], former[4]))

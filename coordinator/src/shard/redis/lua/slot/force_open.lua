@@ -4,7 +4,7 @@ force_open: open slots of a shard that was declared dead, without asking it.
 
 KEYS[1]  quiet    "map|te|arm", deleted if a slot opens
 KEYS[2]  state    hash: arm, te, grace, forced (epochs; milliseconds of the server's clock); grace_ms (how long it was
-                  set for)
+                  set for); grace_from (it concerns slots of this epoch or later)
 KEYS[3]  slots    5 bytes per slot
 KEYS[4]  open     a bit per slot
 KEYS[5]  ctr      the token counter
@@ -18,12 +18,13 @@ ARGV[4]  version  of the record
 ARGV[5]  record   its text
 ARGV[6]  epoch    allotted after no client may use the other shard any more
 ARGV[7]  slots    4 bytes per slot
-ARGV[8]  grace_ms nothing new is granted for this long
+ARGV[8]  grace_ms nothing new is granted in these slots for this long
 
 Returns {-1} unarmed · {-2, fence} stale · {1, grace_left_ms, slots...}: those left unchanged because their guard
 is higher, or as high in another mode
 
 An unarmed life keeps the fence and the copy. Grace begins once for an epoch, and is never cut short.
+It concerns these slots alone, unless another one runs.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local fence = below_fence(KEYS[6], ARGV[3])
@@ -48,6 +49,7 @@ local grace_left = time_left(state[3], state[5])
 if #opens > 0 then
   redis.call('DEL', KEYS[1])
   if tonumber(state[4] or 0) < epoch then
+    if grace_left == 0 then redis.call('HSET', KEYS[2], 'grace_from', ARGV[6]) end
     grace_left = math.max(grace_left, ARGV[8])
     redis.call('HSET', KEYS[2], 'forced', ARGV[6], 'grace', time_ms() + grace_left, 'grace_ms', grace_left)
   end

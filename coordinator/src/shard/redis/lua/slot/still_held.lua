@@ -2,7 +2,7 @@
 --[[
 still_held: which keys are still held in sealed slots.
 
-KEYS[1]  state   hash: arm, grace, grace_ms
+KEYS[1]  state   hash: arm, grace, grace_ms, grace_from
 KEYS[2]  slots   5 bytes per slot
 KEYS[3]..        records
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
