@@ -25,6 +25,8 @@ pub struct ViewLease {
     until: AtomicU64,
     /// How often it ended before a confirmation.
     lapses: AtomicU64,
+    /// When it last ended before a confirmation.
+    ended: AtomicU64,
 }
 
 /// A view that was valid once. Grants made under it end with the lease, permanently.
@@ -38,6 +40,7 @@ impl ViewLease {
             length,
             until: AtomicU64::new(length.map_or(u64::MAX, |_| 0)),
             lapses: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
         }
     }
 
@@ -57,7 +60,8 @@ impl ViewLease {
             return;
         }
         if !self.is_believed(now) {
-            // Before the new end is visible: a reader of the new end also sees this.
+            // Before the new end is visible: a reader of the new end also sees these.
+            self.ended.store(self.until.load(Acquire), Release);
             self.lapses.fetch_add(1, Release);
         }
         self.until.store(until, Release);
@@ -66,6 +70,15 @@ impl ViewLease {
     /// The end, unless the view is confirmed before.
     pub fn until(&self) -> Instant {
         Instant::from_nanos(self.until.load(Acquire))
+    }
+
+    /// The end of `view`, unless it is confirmed before; a time that has passed, if it has ended.
+    pub fn end_of(&self, view: Believed) -> Instant {
+        let until = self.until();
+        match Believed(self.lapses.load(Acquire)) == view {
+            true => until,
+            false => Instant::from_nanos(self.ended.load(Acquire)),
+        }
     }
 
     /// The time when a third of it is left, unless it is confirmed before: every confirmation in
@@ -149,5 +162,7 @@ mod tests {
         lease.confirm(at(5), at(6));
         let again = lease.believed(at(6)).unwrap();
         assert!(!lease.is_still(view, at(6)) && lease.is_still(again, at(6)));
+        assert!(lease.end_of(view) < at(5), "nor does it end later");
+        assert_eq!(lease.end_of(again), lease.until());
     }
 }

@@ -410,8 +410,11 @@ impl LeaseState {
 
     pub(crate) fn deadline(&self) -> Instant {
         let deadline = self.record_deadline();
-        let view = self.view.as_ref();
-        view.map_or(deadline, |view| deadline.min(view.until()))
+        let Some(view) = &self.view else {
+            return deadline;
+        };
+        let its = *self.believed.lock();
+        deadline.min(its.map_or_else(|| view.until(), |its| view.end_of(its)))
     }
 
     /// Until when its record lasts, whatever becomes of the view: with the view, it is not believed in any longer.
