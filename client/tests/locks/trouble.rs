@@ -1,7 +1,7 @@
 //! One shard's trouble is its own.
 
-use ringfence_client::{Client, Namespace, limits};
-use tokio::time::sleep;
+use ringfence_client::{Client, Namespace, counter::Terms, limits};
+use tokio::{runtime::Builder, time::sleep};
 
 use super::{LEASE, SECOND, client_of, held};
 
@@ -77,4 +77,34 @@ async fn tokens_go_on_rising_when_a_shard_runs_out_of_numbers() {
         "a fresh epoch is in use"
     );
     assert!(last.counter() < 100);
+}
+
+/// As a client in a static that one test builds and another uses: each has a runtime of its own.
+#[test]
+fn a_client_whose_runtime_has_ended_says_so() {
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let client = runtime()
+        .block_on(Client::builder().embedded(1).build())
+        .unwrap();
+    runtime().block_on(async {
+        let refused = client.lock("key").acquire().await.unwrap_err();
+        assert!(!refused.is_retryable(), "{refused:?}");
+        let inspected = client.lock("key").inspect().await.unwrap_err();
+        let terms = Terms::in_memory();
+        let created = client
+            .counters()
+            .create("coins", terms, 1)
+            .await
+            .unwrap_err();
+        for said in [
+            refused.to_string(),
+            inspected.to_string(),
+            created.to_string(),
+        ] {
+            assert!(
+                said.contains("the runtime that the client was built in has ended"),
+                "{said}"
+            );
+        }
+    });
 }

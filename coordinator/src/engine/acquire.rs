@@ -112,6 +112,7 @@ impl Engine {
             let (count, capacity) = (mode.shares(), mode.capacity());
             return Err(AcquireError::Permits { count, capacity });
         }
+        self.0.has_runtime()?;
         let lease = self.0.lease(ask.lease)?;
         match ask.hold_for {
             Some(short) if short < LEASE_MIN => return Err(AcquireError::HoldTooShort(short)),

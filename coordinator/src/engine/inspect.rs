@@ -34,6 +34,7 @@ impl Engine {
         key: &[u8],
     ) -> Result<Inspection, AcquireError> {
         let key = self.key(namespace, key)?;
+        self.0.has_runtime()?;
         if let Some(coordinators) = &self.0.coordinators {
             return coordinators.inspect(&key).await;
         }
@@ -82,6 +83,7 @@ impl Engine {
         reason: &str,
     ) -> Result<Vec<Holder>, AcquireError> {
         let key = self.key(namespace, key)?;
+        self.0.has_runtime()?;
         if let Some(coordinators) = &self.0.coordinators {
             return coordinators.force_release(&key, reason).await;
         }

@@ -42,6 +42,7 @@ use crate::{
     metrics::Reading,
     name::{Label, LockKey, NameError, Namespace},
     random::Random,
+    shard::ShardError,
     topology::{Dial, Topology, TopologyStore},
     view::ViewLease,
 };
@@ -116,6 +117,21 @@ struct Inner {
     store: Arc<dyn TopologyStore>,
     servers_are_new: bool,
     coordinators: Option<Arc<dyn Coordinators>>,
+    /// Cancelled if the runtime of its tasks ends before it is stopped.
+    runtime_ended: CancellationToken,
+}
+
+impl Inner {
+    /// Refuses what would wait for tasks that are gone.
+    fn has_runtime(&self) -> Result<(), ShardError> {
+        match self.runtime_ended.is_cancelled() {
+            false => Ok(()),
+            true => Err(ShardError::Unusable {
+                reason: "the runtime that the client was built in has ended: build the client in a runtime that lasts as long"
+                    .into(),
+            }),
+        }
+    }
 }
 
 impl Engine {
@@ -151,6 +167,12 @@ impl Engine {
             view: Arc::new(view),
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
+        let runtime_ended = CancellationToken::new();
+        let (ends, stop) = (runtime_ended.clone().drop_guard(), around.stop.clone());
+        around.tasks.spawn(async move {
+            stop.cancelled().await;
+            ends.disarm();
+        });
         let releases = Releases::start(&around, shared);
         let queues = LocalQueues::start(client, sharing, &around);
         let requests = Requests::new(client, queues.clone(), releases, &around);
@@ -176,6 +198,7 @@ impl Engine {
             store,
             servers_are_new,
             coordinators,
+            runtime_ended,
             around,
         });
         let stewards = (&inner.routing, &inner.store, label);

@@ -44,6 +44,10 @@ impl Inner {
         if let Some((shard, address)) = self.routing.locks_only() {
             return Err(CounterFault::LocksOnly { shard, address }.into());
         }
+        self.has_runtime().map_err(|error| CounterFault::Shard {
+            shard: self.routing.route(key).renewer.driver.id().clone(),
+            error,
+        })?;
         let until = self.now() + COUNTER_PATIENCE;
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut unknown = false;
