@@ -49,6 +49,7 @@ fn added(servers: &Servers) -> AddShardRequest {
 }
 
 #[tokio::test]
+#[ignore = "long: three resizes"]
 async fn a_shard_joins_is_weighed_and_leaves_while_a_lock_is_held() {
     let scene = Scene::set().await;
     let new = Servers::spawn(1).await;

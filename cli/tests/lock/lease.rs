@@ -16,7 +16,7 @@ const LOST: &str = "the lock was lost: its lease was not renewed in time, or it 
 const CLOCK: &str = r#"
     trap "date +%s%N >> told" TERM
     sh -c 'trap "" TERM; while :; do sleep 0.1; done' & echo $! > grandchild
-    while :; do date +%s%N >> times; done
+    while :; do date +%s%N >> times; sleep 0.02; done
 "#;
 
 /// As that, but ends when it is told to.

@@ -288,6 +288,7 @@ async fn add_and_watch_report_that_another_process_turned_the_resize_back() {
 }
 
 #[tokio::test]
+#[ignore = "long: two resizes"]
 async fn watch_shows_each_resize_from_its_beginning() {
     let servers = founded(2, 0).await;
     let mut watching = Telling::start(&servers, &["watch"]);

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use ringfence_client::{
     AcquireError, BootClock, Client, Clock, Danger, Guard, Instant, Namespace, ReleaseAnswer,
 };
@@ -78,53 +79,55 @@ fn epoch(client: &Client) -> u64 {
 
 #[tokio::test]
 async fn a_clock_that_steps_puts_guards_in_danger_and_arms_the_shard_anew_once() {
-    for by_ms in [700, -700, -3_000, 3_600_000, -3_600_000] {
-        let server = Clocked::new().await;
-        let (one, other) = (server.client().await, server.client().await);
-        let guards = [
-            one.lock("one").acquire().await.unwrap(),
-            one.lock("too").acquire().await.unwrap(),
-            other.lock("other").acquire().await.unwrap(),
-        ];
+    join_all([700, -700, -3_000, 3_600_000, -3_600_000].map(steps_once)).await;
+}
+
+async fn steps_once(by_ms: i64) {
+    let server = Clocked::new().await;
+    let (one, other) = (server.client().await, server.client().await);
+    let guards = [
+        one.lock("one").acquire().await.unwrap(),
+        one.lock("too").acquire().await.unwrap(),
+        other.lock("other").acquire().await.unwrap(),
+    ];
+    for guard in &guards {
+        renewed(guard).await;
+    }
+    let before = epoch(&one);
+    server.clock.set_millis(by_ms);
+    let [a, b, c] = &guards;
+    let dangers = tokio::join!(a.danger(), b.danger(), c.danger());
+    let dangers: [Danger; 3] = dangers.into();
+    // A step of more than the lease ends the records: the guards may be lost at once. A process that finds the shard
+    // armed anew by the other has no renewal answered before.
+    let early = |danger| matches!(danger, &Danger::ClockStepped | &Danger::RenewalFailed);
+    assert!(
+        by_ms > 2_000 || dangers.contains(&Danger::ClockStepped) && dangers.iter().all(early),
+        "{by_ms}: {dangers:?}"
+    );
+    eventually("armed anew", async || {
+        epoch(&one) > before && epoch(&other) > before
+    })
+    .await;
+    in_recovery(&one, "new").await;
+    let armed = epoch(&one);
+    let new = one.lock("new").wait(DEADLINE).acquire().await.unwrap();
+    assert!(
+        guards.iter().all(|guard| new.token() > guard.token()),
+        "{by_ms}"
+    );
+    if by_ms < 2_000 {
         for guard in &guards {
             renewed(guard).await;
+            assert!(guard.is_held(), "{by_ms}");
         }
-        let before = epoch(&one);
-        server.clock.set_millis(by_ms);
-        let [a, b, c] = &guards;
-        let dangers = tokio::join!(a.danger(), b.danger(), c.danger());
-        let dangers: [Danger; 3] = dangers.into();
-        // A step of more than the lease ends the records: the guards may be lost at once. A process that finds the shard
-        // armed anew by the other has no renewal answered before.
-        let early = |danger| matches!(danger, &Danger::ClockStepped | &Danger::RenewalFailed);
-        assert!(
-            by_ms > 2_000 || dangers.contains(&Danger::ClockStepped) && dangers.iter().all(early),
-            "{by_ms}: {dangers:?}"
-        );
-        eventually("armed anew", async || {
-            epoch(&one) > before && epoch(&other) > before
-        })
-        .await;
-        in_recovery(&one, "new").await;
-        let armed = epoch(&one);
-        let new = one.lock("new").wait(DEADLINE).acquire().await.unwrap();
-        assert!(
-            guards.iter().all(|guard| new.token() > guard.token()),
-            "{by_ms}"
-        );
-        if by_ms < 2_000 {
-            for guard in &guards {
-                renewed(guard).await;
-                assert!(guard.is_held(), "{by_ms}");
-            }
-        }
-        assert_eq!(
-            (epoch(&one), epoch(&other)),
-            (armed, armed),
-            "{by_ms}: armed anew twice"
-        );
-        assert_eq!(new.release().await, ReleaseAnswer::Held);
     }
+    assert_eq!(
+        (epoch(&one), epoch(&other)),
+        (armed, armed),
+        "{by_ms}: armed anew twice"
+    );
+    assert_eq!(new.release().await, ReleaseAnswer::Held);
 }
 
 /// A client's clock, which loses time when the test says so.

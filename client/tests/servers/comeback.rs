@@ -4,11 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_client::{AcquireError, Builder, Client, Guard, ReleaseAnswer, Token};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{end_recovery, eventually};
-use tokio::{
-    task::yield_now,
-    time::{Instant, timeout},
-};
+use ringfence_test_support::{end_recovery, eventually, pause};
+use tokio::time::{Instant, timeout};
 
 use super::DEADLINE;
 
@@ -98,7 +95,7 @@ async fn ask_until(
                 Err(error) => {
                     assert!(error.is_retryable(), "{error:?}");
                     refused(&error).await;
-                    yield_now().await;
+                    pause().await;
                 }
             }
         }
@@ -142,7 +139,7 @@ async fn recovery_ends(client: &Client, key: &str) -> Instant {
             if is_grace(&refused) {
                 return Instant::now() + refused.retry_after().unwrap();
             }
-            yield_now().await;
+            pause().await;
         }
     };
     let says = timeout(DEADLINE, says).await;

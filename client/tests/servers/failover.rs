@@ -5,8 +5,8 @@ use std::cell::OnceCell;
 
 use ringfence_client::{AcquireError, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Pair, end_recovery, eventually};
-use tokio::{task::yield_now, time::timeout};
+use ringfence_test_support::{Pair, end_recovery, eventually, pause};
+use tokio::time::timeout;
 
 use super::{
     DEADLINE,
@@ -182,7 +182,7 @@ async fn there_and_back(pair: &Pair, there: impl AsyncFnOnce(), back: impl Async
                 end_recovery(&pair.url()).await;
                 refused_since += 1;
             }
-            yield_now().await;
+            pause().await;
         }
     };
     let refused = timeout(DEADLINE, refused).await;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use ringfence_client::{AcquireError, Client, Danger, ReleaseAnswer, ShardError, Topology};
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
-use ringfence_test_support::{OnDisk, Servers, ask, eventually};
+use ringfence_test_support::{OnDisk, Servers, ask, eventually, pause};
 use tokio::time::timeout;
 
 use super::{
@@ -162,7 +162,7 @@ async fn a_shard_that_came_back_answers_nothing_until_the_topology_says_so() {
                 Err(AcquireError::Shard(ShardError::Unreachable { .. })) => {}
                 other => panic!("answered without being armed: {other:?}"),
             }
-            tokio::task::yield_now().await;
+            pause().await;
         }
     };
     timeout(DEADLINE, silent).await.unwrap();

@@ -135,11 +135,11 @@ pub(crate) fn deduct(id: &RequestId, amount: i64) -> Op {
 
 /// Until `is_so`, or for ten seconds.
 pub(crate) async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
-    let patience = Duration::from_secs(10);
+    let patience = Duration::from_secs(120);
     let waited = tokio::time::timeout(patience, async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
-    waited.await.expect("in ten seconds");
+    waited.await.expect("in time");
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ringfence_coordinator::{
     ids::ClientId,
+    name::LockKey,
     shard::{
         CounterOp, CounterReply, Shard,
         redis::{RedisOptions, RedisShard},
@@ -12,7 +13,7 @@ use ringfence_coordinator::{
 };
 use ringfence_segment_lock::{
     Durability, Terms,
-    segment::{Accept, Create, Expire, Refusal, Reply, State},
+    segment::{Accept, Create, Expire, Refusal, Reply, Request, State},
 };
 
 use ringfence_test_support::Proxy;
@@ -382,15 +383,23 @@ async fn with_replica() -> (RedisServer, RedisServer, Desk) {
     (server, replica, desk)
 }
 
+/// A replica that is late for the answer has it soon.
+async fn acknowledged(desk: &mut Desk, key: &LockKey, request: impl Into<Request>) {
+    let op = CounterOp::Segment(request.into());
+    eventually(async || match desk.one(key, op.clone()).await {
+        CounterReply::Segment(answer) => answer.is_ok(),
+        CounterReply::TooFewReplicas { .. } => false,
+        other => panic!("{other:?}"),
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_change_is_acknowledged_once_its_replicas_have_it_and_a_repeat_waits_too() {
     let (server, replica, mut first) = with_replica().await;
     let hot = key("hot");
-    first
-        .ask(&hot, create(terms(Durability::Replicas(1))))
-        .await
-        .unwrap();
-    first.ask(&hot, deposit(&id("a"), 5)).await.unwrap();
+    acknowledged(&mut first, &hot, create(terms(Durability::Replicas(1)))).await;
+    acknowledged(&mut first, &hot, deposit(&id("a"), 5)).await;
 
     replica.stop();
     let too_few = CounterReply::TooFewReplicas {
@@ -515,8 +524,8 @@ async fn a_former_primary_that_the_address_leads_back_to_marks_what_its_replica_
         durability: Durability::Memory,
     };
     for (key, durability) in [(&hot, Durability::Memory), (&safe, Durability::Replicas(1))] {
-        first.ask(key, create(terms(durability))).await.unwrap();
-        first.ask(key, deposit(&id("a"), 5)).await.unwrap();
+        acknowledged(&mut first, key, create(terms(durability))).await;
+        acknowledged(&mut first, key, deposit(&id("a"), 5)).await;
     }
     first.one(&key("account"), swap(0)).await;
     followed(&server).await;

@@ -22,7 +22,7 @@ const WORKERS: u32 = 4;
 /// Runs a worker makes before it looks whether that was enough.
 const CASES: u32 = 8;
 /// Operations after which no more runs begin, if everything was compared.
-const ENOUGH: u64 = 25_000;
+const ENOUGH: u64 = 15_000;
 /// The same in any case.
 const AT_MOST: u64 = 4 * ENOUGH;
 

@@ -100,6 +100,7 @@ async fn what_was_called_free_is_not_renewed_later() {
 }
 
 #[tokio::test]
+#[ignore = "long: PostgreSQL and etcd have it"]
 async fn of_processes_on_mariadb_one_holds_a_lock_and_tokens_rise() {
     races::run(&Maria::new().await, 50).await;
 }
@@ -115,6 +116,7 @@ async fn of_processes_on_etcd_one_holds_a_lock_and_tokens_rise() {
 }
 
 #[tokio::test]
+#[ignore = "long: PostgreSQL and etcd have it"]
 async fn of_processes_on_zookeeper_one_holds_a_lock_and_tokens_rise() {
     races::run(&OnZookeeper::new().await, 50).await;
 }

@@ -197,6 +197,7 @@ async fn keep(keeper: &mut Stubborn) -> Token {
 
 /// Whichever server dies, no lock is lost, and none has two holders.
 #[tokio::test]
+#[ignore = "long: elections of an ensemble"]
 async fn locks_on_zookeeper_survive_the_servers_that_are_killed() {
     let mut zookeeper = Zookeeper::spawn(3).await;
     let stage = Stage::on(&zookeeper).await;
@@ -248,6 +249,7 @@ async fn locks_on_zookeeper_survive_a_leader_that_is_cut_off() {
 
 /// It does not know yet that others have elected another one, and has been asked before.
 #[tokio::test]
+#[ignore = "long: elections of an ensemble"]
 async fn a_leader_that_was_replaced_answers_nothing_old() {
     let zookeeper = Zookeeper::spawn(3).await;
     let fixture = OnZookeeper::at(&zookeeper.url());

@@ -54,24 +54,25 @@ impl Unlike {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: chaos moves locks between servers of all kinds"]
 async fn locks_move_from_redis_to_postgresql_and_none_is_lost() {
     locks_move_from_redis(&Postgres::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: PostgreSQL stands for the others"]
+#[ignore = "long: chaos moves locks between servers of all kinds"]
 async fn locks_move_from_redis_to_mariadb_and_none_is_lost() {
     locks_move_from_redis(&Maria::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: PostgreSQL stands for the others"]
+#[ignore = "long: chaos moves locks between servers of all kinds"]
 async fn locks_move_from_redis_to_etcd_and_none_is_lost() {
     locks_move_from_redis(&OnEtcd::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: PostgreSQL stands for the others"]
+#[ignore = "long: chaos moves locks between servers of all kinds"]
 async fn locks_move_from_redis_to_zookeeper_and_none_is_lost() {
     locks_move_from_redis(&OnZookeeper::new().await).await;
 }

@@ -121,11 +121,16 @@ pub async fn end_recovery(url: &str) {
     }
 }
 
+/// Between two looks at what a test waits for: those who look all the time keep the others from what they do.
+pub async fn pause() {
+    sleep(POLL).await;
+}
+
 /// Waits until `condition` holds; panics, naming `what`, after the limit.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let held = timeout(PATIENCE, async {
         while !condition().await {
-            sleep(POLL).await;
+            pause().await;
         }
     });
     held.await
