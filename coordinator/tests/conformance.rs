@@ -54,6 +54,26 @@ mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::stopped());
 }
 
+/// A shard on a server without Redis Functions: its scripts are called by `EVALSHA`.
+async fn without_functions() -> crate::redis_fixture::Redis {
+    let clock = WallClock::stopped();
+    let builder = clock.set_up(RedisServer::builder());
+    let server = builder.without("FCALL").without("FUNCTION").spawn();
+    let server = server.await.unwrap();
+    let port = server.port();
+    crate::redis_fixture::Redis::at((server, clock), port, |port| {
+        format!("redis://127.0.0.1:{port}")
+    })
+    .await
+}
+
+mod redis_without_functions {
+    ringfence_conformance::shard_conformance!(
+        super::without_functions(),
+        rules: #[ignore = "long: the rules run on Redis with functions"]
+    );
+}
+
 /// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that
 /// docs/operate/servers.md lists.
 async fn secured() -> crate::redis_fixture::Redis {

@@ -20,6 +20,9 @@ pub struct Checkup {
     pub eviction: Option<String>,
     /// Whether it has an append-only file, and when that is synced.
     pub persistence: Option<String>,
+    /// How the scripts are called: `FCALL`, or `EVALSHA` where it has no Redis Functions: slower, and permits are not
+    /// renewed while its memory is full.
+    pub scripts: Option<&'static str>,
     /// How far its clock is ahead of this machine's, in ms; negative if it is behind.
     pub clock_ahead_ms: Option<i64>,
     /// How many more connections it takes.
@@ -65,17 +68,21 @@ async fn told(mut wire: Wire, options: &RedisOptions, clock: &dyn Clock) -> Chec
         (Some(_), _) => Some("none".to_owned()),
         (None, _) => None,
     };
-    let problem = Connection::open(options, "doctor", None).await.err();
+    let (scripts, problem) = match Connection::open(options, "doctor", None).await {
+        Ok(connection) => (Some(connection.server.calls.verb()), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
     Checkup {
         version: text("redis_version"),
         role: text("role"),
         eviction: text("maxmemory_policy"),
         persistence,
+        scripts,
         clock_ahead_ms: read(time).map(|time| ahead_ms(time, halfway)),
         connections_left: number("maxclients")
             .zip(number("connected_clients"))
             .map(|(most, now)| most.saturating_sub(now)),
-        problem: problem.map(|problem| problem.to_string()),
+        problem,
     }
 }
 

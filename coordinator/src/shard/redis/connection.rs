@@ -1,11 +1,16 @@
 //! One physical connection: opened with a handshake, never reconnected.
 
-use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value, from_redis_value};
+use redis::{
+    AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, RedisResult, Value,
+    from_redis_value,
+};
 use ringfence_ring::Slot;
 use tokio::time::timeout;
 
 use super::{
-    RedisOptions, Script, classify, diagnosis, error::is_function_missing, rights, scripts,
+    RedisOptions, Script, classify, diagnosis,
+    error::{is_script_missing, lacks_functions},
+    rights, scripts,
     wire::Wire,
 };
 use crate::{
@@ -33,6 +38,17 @@ pub(crate) struct Server {
     pub(crate) life: Life,
     /// Whether every write reaches the disk before it is answered.
     pub(crate) appendonly: bool,
+    pub(crate) calls: Calls,
+}
+
+/// How the scripts of a server are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// As functions of the library, which are compiled once.
+    Functions,
+    /// By their hashes, where the server has no Redis Functions, or refuses them. Each call runs the definitions of what
+    /// the scripts share. A full server refuses what no function would be refused: only a function says that it may be run then.
+    Hashes,
 }
 
 /// The names of the keys that belong to one life, and of those that belong to the server.
@@ -140,7 +156,7 @@ impl Connection {
         let info = from_redis_value(Value::Array(answers.split_off(1)));
         let info: Vec<String> = info.map_err(RedisError::from)?;
         let id: u64 = from_redis_value(answers.remove(0)).map_err(RedisError::from)?;
-        let server = Server::check(&InfoDict::new(&info.concat()), options)?;
+        let mut server = Server::check(&InfoDict::new(&info.concat()), options)?;
 
         if let Some((life, ConnectionId(former))) = former
             && life == server.life
@@ -149,10 +165,12 @@ impl Connection {
             kill.arg("KILL").arg("ID").arg(former);
             wire.run_one(&kill).await?;
         }
-        let missing = match rights::missing(&mut wire, options, &server.replid).await {
-            Err(error) if is_function_missing(&error) => {
-                wire.load(&scripts::LIBRARY).await?;
-                rights::missing(&mut wire, options, &server.replid).await?
+        let missing = match rights_by_scripts(&mut wire, options, &server).await {
+            Err(refused) if lacks_functions(&refused) => {
+                server.calls = Calls::Hashes;
+                let checked = rights_by_scripts(&mut wire, options, &server).await;
+                // What is said is what would make it fast.
+                checked.map_err(|_| refused)?
             }
             checked => checked?,
         };
@@ -195,12 +213,43 @@ impl Connection {
     }
 }
 
-/// A call of `script`, without its keys and arguments. It has room for the arguments of one batch per key.
-pub(crate) fn fcall(script: &Script, keys: usize) -> Cmd {
-    let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
-    let function = scripts::in_force(script);
-    command.arg("FCALL").arg(function).arg(keys);
-    command
+impl Calls {
+    /// A call of `script`, without its keys and arguments. It has room for the arguments of one batch per key.
+    pub(crate) fn call(self, script: &Script, keys: usize) -> Cmd {
+        let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
+        let name = match self {
+            Self::Functions => scripts::in_force(script),
+            Self::Hashes => &script.evaluated.hash,
+        };
+        command.arg(self.verb()).arg(name).arg(keys);
+        command
+    }
+
+    /// The command that calls one.
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            Self::Functions => "FCALL",
+            Self::Hashes => "EVALSHA",
+        }
+    }
+}
+
+/// As [`rights::missing`]. A server without the scripts gets them.
+async fn rights_by_scripts(
+    wire: &mut Wire,
+    options: &RedisOptions,
+    server: &Server,
+) -> RedisResult<Option<String>> {
+    match rights::missing(wire, options, server).await {
+        Err(error) if is_script_missing(&error) => {
+            match server.calls {
+                Calls::Functions => wire.load(&scripts::LIBRARY).await?,
+                Calls::Hashes => wire.load_each(scripts::all()).await?,
+            }
+            rights::missing(wire, options, server).await
+        }
+        checked => checked,
+    }
 }
 
 /// The reason why a handshake failed.
@@ -223,6 +272,11 @@ impl From<RedisError> for Unshaken {
 }
 
 impl Server {
+    /// As [`Calls::call`].
+    pub(crate) fn call(&self, script: &Script, keys: usize) -> Cmd {
+        self.calls.call(script, keys)
+    }
+
     /// Reads `info`, and refuses a server that would forget locks or that is not a primary.
     fn check(info: &InfoDict, options: &RedisOptions) -> Result<Self, ShardError> {
         let address = &options.address;
@@ -230,13 +284,10 @@ impl Server {
         let text = |name: &str| info.get::<String>(name).unwrap_or_default();
 
         let version = text("redis_version");
-        let major = version
-            .split('.')
-            .next()
-            .and_then(|major| major.parse::<u32>().ok());
-        if major.is_none_or(|major| major < 7) {
+        let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+        if (numbers.next().flatten(), numbers.next().flatten()) < (Some(6), Some(2)) {
             return unusable(format!(
-                "redis_version is {version:?}: 7.0 or later is needed"
+                "redis_version is {version:?}: 6.2 or later is needed"
             ));
         }
         // The second is Valkey's name.
@@ -281,6 +332,7 @@ impl Server {
             replid,
             life,
             appendonly: text("aof_enabled") == "1",
+            calls: Calls::Functions,
         })
     }
 }

@@ -81,10 +81,10 @@ pub(super) async fn of_silence(options: &RedisOptions) -> ShardError {
 /// What it means that a server does not know `command`: it is too old, or the command is renamed or disabled there.
 pub(super) fn lacks(command: &str) -> String {
     let why = match command.to_ascii_uppercase().as_str() {
-        "HELLO" => "Redis 7.0 or later is needed",
+        "HELLO" => "Redis 6.2 or later is needed",
         "FCALL" | "FUNCTION" => {
-            "the rules of locks and accounts are Redis Functions: Redis 7.0 or later is needed, and the command may not be \
-             renamed or disabled"
+            "the rules of locks and accounts are Redis Functions (Redis 7.0 or later), or else scripts by EVALSHA and SCRIPT \
+             LOAD, and it has neither"
         }
         "INFO" => {
             "it tells whether the server keeps what it has, and it may not be renamed or disabled"

@@ -9,7 +9,7 @@ use crate::shard::ShardError;
 ///
 /// | the server says | applied? | again? | next |
 /// |---|---|---|---|
-/// | no such function, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
+/// | no such function or script, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
 /// | LOADING, BUSY, NOREPLICAS, MISCONF | no | yes | wait: the connection still works |
 /// | NOPERM, NOAUTH, WRONGPASS, OOM, no such command | no | no | an operator must mend it |
 /// | nothing: time-out, reset, cut off | unknown | yes | shake hands, which ends the former connection |
@@ -24,9 +24,9 @@ pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
         let reason = diagnosis::lacks(command);
         return ShardError::Unusable { reason };
     }
-    match (error.kind(), error.code()) {
+    match (error.kind(), code(error)) {
         (_, Some("READONLY" | "MASTERDOWN")) => ShardError::Unarmed,
-        _ if is_function_missing(error) => ShardError::Unarmed,
+        _ if is_script_missing(error) => ShardError::Unarmed,
         (_, Some("LOADING" | "BUSY" | "NOREPLICAS" | "MISCONF")) => {
             ShardError::Unreachable { reason }
         }
@@ -53,12 +53,39 @@ fn unknown_command(error: &str) -> Option<&str> {
     rest.split(['\'', '`', ' ', ',']).next()
 }
 
-/// Whether the server refused a script for lack of memory, before its first write.
-pub(super) fn is_out_of_memory(error: &RedisError) -> bool {
-    error.code() == Some("OOM")
+/// The code of an error; if a script met it at its first write, before Redis 7, the code of that.
+fn code(error: &RedisError) -> Option<&str> {
+    const OF_WRITES: [&str; 4] = ["OOM", "READONLY", "NOREPLICAS", "MISCONF"];
+    let of_write = || {
+        let detail = error.detail()?;
+        let detail = detail.strip_prefix("Error running script")?;
+        OF_WRITES.into_iter().find(|code| {
+            detail.contains(&format!(" {code} ")) || detail.contains(&format!("-{code} "))
+        })
+    };
+    match error.code() {
+        Some("ERR") => of_write().or(Some("ERR")),
+        code => code,
+    }
 }
 
-/// Whether the server does not know the function that was called: it lost the library, or never had it.
-pub(super) fn is_function_missing(error: &RedisError) -> bool {
-    error.code() == Some("ERR") && error.detail() == Some("Function not found")
+/// Whether the server refused a script for lack of memory, before its first write.
+pub(super) fn is_out_of_memory(error: &RedisError) -> bool {
+    code(error) == Some("OOM")
+}
+
+/// Whether the server does not know the function or the script that was called: it lost it, or never had it.
+pub(super) fn is_script_missing(error: &RedisError) -> bool {
+    let function = error.code() == Some("ERR") && error.detail() == Some("Function not found");
+    function || error.code() == Some("NOSCRIPT")
+}
+
+/// Whether the server has no Redis Functions, or refuses them to this user.
+pub(super) fn lacks_functions(error: &RedisError) -> bool {
+    let text = error.to_string();
+    let of_functions = |command: &str| ["fcall", "function"].contains(&&*command.to_lowercase());
+    match error.code() {
+        Some("NOPERM") => text.contains("'fcall'") || text.contains("'function|load'"),
+        _ => unknown_command(&text).is_some_and(of_functions),
+    }
 }

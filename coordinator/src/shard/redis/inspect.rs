@@ -7,7 +7,6 @@ use redis::{Cmd, Value};
 use super::{
     Connection,
     answers::{integers, text, unexpected},
-    connection::fcall,
     scripts,
 };
 use crate::{
@@ -25,7 +24,7 @@ pub(super) const ENDS: &[u8] = b"0";
 
 /// Requests the holders of `key` and its waiters.
 pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKey) -> Cmd {
-    let mut command = fcall(&scripts::INSPECT, 2);
+    let mut command = server.call(&scripts::INSPECT, 2);
     command
         .arg(&keys.state)
         .arg(keys.record(key))
@@ -36,7 +35,7 @@ pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKe
 /// Requests a page of the held locks.
 pub(super) fn list(Connection { keys, server, .. }: &Connection, list: &List) -> Cmd {
     let from = list.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
-    let mut command = fcall(&scripts::LIST, 1);
+    let mut command = server.call(&scripts::LIST, 1);
     command
         .arg(&keys.state)
         .arg(&server.replid)

@@ -11,7 +11,6 @@ use super::{
     Connection, RedisOptions,
     answers::{Reading, integers, text, unexpected, unless_applied},
     batch::plan,
-    connection::fcall,
     counters::{self, carry},
     decommission, inspect,
     locks::patience,
@@ -189,7 +188,7 @@ impl ControlLink for RedisLink {
             Grace::LessUptime(length) => (length, 1),
             Grace::None => (Duration::ZERO, 0),
         };
-        let mut command = fcall(&scripts::ARM, 10);
+        let mut command = server.call(&scripts::ARM, 10);
         command
             .arg(&keys.state)
             .arg(&keys.ctr)
@@ -231,7 +230,7 @@ impl ControlLink for RedisLink {
 
     async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = fcall(&scripts::ARMED, 1);
+        let mut command = server.call(&scripts::ARMED, 1);
         command.arg(&keys.state).arg(&server.replid);
         let parts = self.control("armed", &command).await?;
         if parts.len() == 1 {
@@ -246,7 +245,7 @@ impl ControlLink for RedisLink {
 
     async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = fcall(&scripts::MARK_QUIET, 6);
+        let mut command = server.call(&scripts::MARK_QUIET, 6);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
@@ -265,7 +264,7 @@ impl ControlLink for RedisLink {
 
     async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = fcall(&scripts::DECLARE, 5);
+        let mut command = server.call(&scripts::DECLARE, 5);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
@@ -281,7 +280,7 @@ impl ControlLink for RedisLink {
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = fcall(&scripts::RAISE, 5);
+        let mut command = server.call(&scripts::RAISE, 5);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)

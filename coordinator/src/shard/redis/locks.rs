@@ -7,7 +7,7 @@ use redis::Cmd;
 use super::{
     Script,
     batch::{Call, Verb},
-    connection::{Keys, fcall},
+    connection::Keys,
     link::RedisLink,
     scripts,
 };
@@ -28,7 +28,8 @@ impl RedisLink {
     /// The script call for `call`.
     pub(super) fn command(&mut self, call: &Call, batch: &[Request]) -> Cmd {
         let keys = &self.connection.keys;
-        let replid = &self.connection.server.replid;
+        let server = &self.connection.server;
+        let replid = &server.replid;
         let map = call.map(batch).0;
         let count = call.places.len();
         let Keys {
@@ -49,7 +50,7 @@ impl RedisLink {
             Verb::Adopt => (&scripts::ADOPT, &[quiet, state, slots, queues, ctr]),
             Verb::Remove => (&scripts::REMOVE, &[slots]),
         };
-        let mut command = fcall(script, named.len() + count);
+        let mut command = server.call(script, named.len() + count);
         for name in named {
             command.arg(name);
         }

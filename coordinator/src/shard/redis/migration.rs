@@ -8,7 +8,7 @@ use ringfence_ring::Slot;
 use super::{
     Connection, Script,
     answers::{integers, unexpected},
-    connection::{Server, fcall},
+    connection::Server,
     inspect::{ENDS, literal},
     scripts,
 };
@@ -58,7 +58,7 @@ pub(super) fn change(
     incarnation: Incarnation,
     copy: &(u64, String),
 ) -> Cmd {
-    let mut command = fcall(script, 8);
+    let mut command = server.call(script, 8);
     command
         .arg(&keys.quiet)
         .arg(&keys.state)
@@ -116,7 +116,7 @@ pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) ->
     let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
     // After the prefix, a record's name has its slot; all other names have a word.
     let pattern = format!("{}:{{*", literal(&keys.prefix));
-    let mut command = fcall(&scripts::SCAN, 3);
+    let mut command = server.call(&scripts::SCAN, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -154,7 +154,7 @@ fn key(text: &Value) -> Option<LockKey> {
 
 /// Lists the keys that are held elsewhere.
 pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &Listing) -> Cmd {
-    let mut command = fcall(&scripts::TAKE_LIST, 2 + listing.held.len());
+    let mut command = server.call(&scripts::TAKE_LIST, 2 + listing.held.len());
     command.arg(&keys.state).arg(&keys.slots);
     for key in &listing.held {
         command.arg(keys.record(key));
@@ -174,7 +174,7 @@ pub(super) fn still_held<'a>(
 ) -> Vec<(&'a [LockKey], Cmd)> {
     let slots = packed(&still.slots);
     let ask = |some: &'a [LockKey]| {
-        let mut command = fcall(&scripts::STILL_HELD, 2 + some.len());
+        let mut command = server.call(&scripts::STILL_HELD, 2 + some.len());
         command.arg(&keys.state).arg(&keys.slots);
         for key in some {
             command.arg(keys.record(key));

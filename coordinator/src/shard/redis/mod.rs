@@ -30,7 +30,9 @@ use async_trait::async_trait;
 pub use address::{Address, AddressError, Pump};
 pub(crate) use channel::Channel;
 pub use checkup::{Checkup, checkup};
-pub(crate) use connection::{Connection, Server, fcall};
+#[cfg(test)]
+pub(crate) use connection::Calls;
+pub(crate) use connection::{Connection, Server};
 pub(crate) use error::classify;
 pub use functions::{FunctionLibrary, Functions};
 pub(crate) use scripts::Script;

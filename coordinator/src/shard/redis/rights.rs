@@ -2,18 +2,18 @@
 
 use redis::{RedisResult, Value, from_redis_value};
 
-use super::{RedisOptions, answers::text, connection::fcall, scripts, wire::Wire};
+use super::{RedisOptions, answers::text, connection::Server, scripts, wire::Wire};
 
 /// The reason why the user is refused: a script would fail after its first write without this right, or no message
 /// would arrive.
 pub(super) async fn missing(
     wire: &mut Wire,
     options: &RedisOptions,
-    replid: &str,
+    server: &Server,
 ) -> RedisResult<Option<String>> {
     let (prefix, address) = (&options.prefix, &options.address);
-    let mut command = fcall(&scripts::RIGHTS, 0);
-    command.arg(replid).arg(format!("{prefix}:rights"));
+    let mut command = server.call(&scripts::RIGHTS, 0);
+    command.arg(&server.replid).arg(format!("{prefix}:rights"));
     command.arg(format!("{prefix}:turn:{}", options.client));
     command.arg(format!("{prefix}:topology"));
     let answer: Vec<Value> = from_redis_value(wire.run_one(&command).await?)?;

@@ -21,6 +21,32 @@ pub(crate) struct Script {
     /// Its file. The first line is `#!lua`, with or without flags.
     pub(crate) source: &'static str,
     pub(crate) function: LazyLock<String>,
+    pub(crate) evaluated: LazyLock<Evaluated>,
+}
+
+/// A script as `EVALSHA` runs it, on servers without Redis Functions.
+#[derive(Debug)]
+pub(crate) struct Evaluated {
+    pub(crate) text: String,
+    pub(crate) hash: String,
+}
+
+impl Evaluated {
+    /// The script with what the scripts of its folder share.
+    fn new(folder: &str, source: &str) -> Self {
+        let (_, body) = source.split_once('\n').expect("a script has lines");
+        let more = match folder {
+            "counter" => SEGMENTS,
+            "topology" => TOPOLOGY,
+            _ => "",
+        };
+        // Before Redis 7, a script that has read the time writes nothing unless it says so first.
+        let text = format!(
+            "redis.replicate_commands()\n{BASE}{more}local function run(KEYS, ARGV)\n{body}\nend\nreturn run(KEYS, ARGV)\n"
+        );
+        let hash = redis::Script::new(&text).get_hash().to_owned();
+        Self { text, hash }
+    }
 }
 
 /// All scripts of this release in one library of Redis Functions. A server compiles it once, when it is loaded.
@@ -35,7 +61,7 @@ pub(crate) struct Library {
 }
 
 pub(crate) static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
-    let mut text = String::from(SHARED);
+    let mut text = SHARED.clone();
     for script in all() {
         text += &registered(script.name, script.source);
     }
@@ -74,7 +100,10 @@ fn registered(name: &str, source: &str) -> String {
 }
 
 /// Functions that scripts share, in an order in which each follows those that it calls. Lua allows 200 of them.
-const SHARED: &str = concat!(
+static SHARED: LazyLock<String> = LazyLock::new(|| [BASE, SEGMENTS, TOPOLOGY].concat());
+
+/// Those of all scripts.
+const BASE: &str = concat!(
     include_str!("lua/shared/life.lua"),
     include_str!("lua/shared/slot.lua"),
     include_str!("lua/shared/state.lua"),
@@ -92,6 +121,10 @@ const SHARED: &str = concat!(
     include_str!("lua/counter/group.lua"),
     include_str!("lua/counter/asides.lua"),
     include_str!("lua/counter/stamp.lua"),
+);
+
+/// Those of the scripts of accounts alone.
+const SEGMENTS: &str = concat!(
     include_str!("lua/counter/segment/money.lua"),
     include_str!("lua/counter/segment/parts.lua"),
     include_str!("lua/counter/segment/checks.lua"),
@@ -116,6 +149,10 @@ const SHARED: &str = concat!(
     include_str!("lua/counter/segment/close.lua"),
     include_str!("lua/counter/segment/accept.lua"),
     include_str!("lua/counter/segment/manifest.lua"),
+);
+
+/// Those of the scripts of the topology alone.
+const TOPOLOGY: &str = concat!(
     include_str!("lua/topology/header.lua"),
     include_str!("lua/topology/news.lua"),
 );
@@ -126,6 +163,9 @@ macro_rules! scripts {
             name: $name,
             source: include_str!(concat!("lua/", $folder, "/", $name, ".lua")),
             function: LazyLock::new(|| LIBRARY.function($name)),
+            evaluated: LazyLock::new(|| {
+                Evaluated::new($folder, include_str!(concat!("lua/", $folder, "/", $name, ".lua")))
+            }),
         };)+
 
         /// Every script.

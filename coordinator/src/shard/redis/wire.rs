@@ -13,7 +13,12 @@ use redis::{
     aio::MultiplexedConnection,
 };
 
-use super::{RedisOptions, address::Pump, scripts::Library, self_wakes::SelfWakes};
+use super::{
+    RedisOptions,
+    address::Pump,
+    scripts::{Library, Script},
+    self_wakes::SelfWakes,
+};
 
 /// Capacity of the connection's own queue. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
@@ -90,6 +95,19 @@ impl Wire {
             Err(error) if error.to_string().contains("already exists") => Ok(()),
             loaded => loaded.map(drop),
         }
+    }
+
+    /// Loads scripts for `EVALSHA`. To load one that is there has no effect.
+    pub(super) async fn load_each(
+        &mut self,
+        scripts: impl Iterator<Item = &'static Script>,
+    ) -> RedisResult<()> {
+        for script in scripts {
+            let mut load = redis::cmd("SCRIPT");
+            load.arg("LOAD").arg(&script.evaluated.text);
+            self.run_one(&load).await?;
+        }
+        Ok(())
     }
 
     /// Sends `commands` in one write. Returns one answer or error for each.

@@ -8,7 +8,7 @@ use crate::{
     ids::Life,
     shard::{
         ConnectionId, ShardError,
-        redis::{Connection, RedisOptions, Script, Server, fcall},
+        redis::{Connection, RedisOptions, Script, Server},
     },
     topology::TopologyError,
 };
@@ -145,7 +145,7 @@ impl OnRedis {
                 });
             }
             let Input { keys, arguments } = input(connection);
-            let mut command = fcall(script, keys.len());
+            let mut command = server.call(script, keys.len());
             command.arg(keys).arg(&server.replid).arg(arguments);
             answer(
                 server,

@@ -7,7 +7,7 @@ use super::{
     super::{
         Connection,
         answers::{text, unexpected},
-        connection::{Keys, fcall},
+        connection::Keys,
         migration::{packed, slots},
         scripts,
     },
@@ -44,7 +44,7 @@ pub(in super::super) fn groups(
         When::Before(after) => (1, after.as_ref()),
     };
     let (from, cursor) = after.map_or(Ok(START), place_of)?;
-    let mut command = fcall(&scripts::GROUPS, 2 + ask.slots.len());
+    let mut command = server.call(&scripts::GROUPS, 2 + ask.slots.len());
     command.arg(&keys.state).arg(&keys.slots);
     for slot in &ask.slots {
         command.arg(keys.counters(*slot));
@@ -109,7 +109,7 @@ pub(in super::super) fn copy_out(
         Excerpt::Blocks(blocks) => (None, &blocks[..]),
     };
     let (part, cursor) = after.map_or(Ok(START), place_of)?;
-    let mut command = fcall(&scripts::COPY_OUT, 3);
+    let mut command = server.call(&scripts::COPY_OUT, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -210,7 +210,7 @@ pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Resul
     let Connection { keys, server, .. } = connection;
     let Group { key, since, blocks } = &copy.group;
     let [aside, ahead] = asides(keys, key, copy.epoch, &copy.source);
-    let mut command = fcall(&scripts::COPY_IN, 6);
+    let mut command = server.call(&scripts::COPY_IN, 6);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -275,7 +275,7 @@ pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive:
     let Connection { keys, server, .. } = connection;
     let key = &arrive.group.key;
     let [aside, ahead] = asides(keys, key, arrive.epoch, &arrive.source);
-    let mut command = fcall(&scripts::ARRIVE, 7);
+    let mut command = server.call(&scripts::ARRIVE, 7);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -322,7 +322,7 @@ pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), Shard
 /// Drops groups that are at their slots' next shards.
 pub(in super::super) fn drop_groups(connection: &Connection, drop: &DropGroups) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = fcall(&scripts::DROP_GROUPS, 2 + drop.groups.len());
+    let mut command = server.call(&scripts::DROP_GROUPS, 2 + drop.groups.len());
     command.arg(&keys.state).arg(&keys.slots);
     for (key, _) in &drop.groups {
         command.arg(name(keys, key));
@@ -360,7 +360,7 @@ pub(in super::super) fn dropped(parts: &[Value]) -> Result<Dropped, ShardError> 
 /// Declares that all counters of slots are here.
 pub(in super::super) fn admit(connection: &Connection, admit: &Admit) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = fcall(&scripts::ADMIT, 3);
+    let mut command = server.call(&scripts::ADMIT, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)

@@ -15,7 +15,7 @@ use super::{
     Connection,
     answers::{integers, unexpected, unless_applied},
     classify,
-    connection::{Keys, fcall},
+    connection::Keys,
     error::is_out_of_memory,
     scripts,
 };
@@ -38,7 +38,7 @@ pub(super) fn command(
     let Connection { keys, server, .. } = connection;
     let call = Call::new(batch);
     let groups = call.keys(batch);
-    let mut command = fcall(&scripts::COUNTERS, 3 + groups.len());
+    let mut command = server.call(&scripts::COUNTERS, 3 + groups.len());
     command.arg(&keys.quiet).arg(&keys.state).arg(&keys.slots);
     for key in groups {
         command.arg(name(keys, key));

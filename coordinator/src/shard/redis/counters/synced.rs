@@ -1,8 +1,6 @@
 //! Whether a server puts every write on its disk before it answers.
 
-use std::collections::BTreeMap;
-
-use redis::{InfoDict, Value, from_redis_value};
+use redis::{InfoDict, RedisResult, Value, from_redis_value};
 
 use crate::shard::{ShardError, redis::Connection};
 
@@ -15,7 +13,9 @@ const SETTINGS: [(&str, &str); 3] = [
 
 /// What may switch a server's log off or on, as INFO names it: a replica begins its log anew when it has copied its
 /// primary.
-const SWITCHES: [&str; 4] = [
+const SWITCHES: [&str; 5] = [
+    // Before Redis 7 it counts what is asked here, too: there a log counts as begun only while it is not rewritten.
+    "cmdstat_config",
     "cmdstat_config|set",
     "cmdstat_config|resetstat",
     "cmdstat_replicaof",
@@ -36,28 +36,33 @@ impl Log {
         &mut self,
         connection: &mut Connection,
     ) -> Result<bool, ShardError> {
-        let mut settings = redis::cmd("CONFIG");
-        settings.arg("GET").arg(&SETTINGS.map(|(name, _)| name));
-        let mut info = redis::cmd("INFO");
-        info.arg(&["persistence", "replication", "commandstats"]);
-        let settings: BTreeMap<String, String> = match connection.query("settings", &settings).await
-        {
-            Ok(settings) => from_redis_value(settings).unwrap_or_default(),
-            Err(ShardError::Unusable { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let is_set =
-            |(name, value): &(&str, &str)| settings.get(*name).is_some_and(|set| set == value);
-        let info = connection.query("the log's state", &info).await?;
-        Ok(SETTINGS.iter().all(is_set) && self.is_begun(info))
+        // One setting and one section at a time: before Redis 7 there is no other way.
+        let mut asked = redis::pipe();
+        for (name, _) in SETTINGS {
+            asked.cmd("CONFIG").arg("GET").arg(name);
+        }
+        for section in ["persistence", "replication", "commandstats"] {
+            asked.cmd("INFO").arg(section);
+        }
+        let mut answers = connection.run(&asked).await?;
+        let info = Value::Array(answers.split_off(SETTINGS.len()));
+        let info: RedisResult<Vec<String>> = from_redis_value(info).map_err(Into::into);
+        // Where CONFIG may not be used, nothing tells.
+        let settings = answers
+            .into_iter()
+            .map(|answer| from_redis_value(answer).ok());
+        let settings: Option<Vec<(String, String)>> = settings.collect();
+        let is_set = settings.is_some_and(|settings| {
+            let is =
+                |(set, (name, value)): (&(String, String), _)| (&*set.0, &*set.1) == (name, value);
+            settings.iter().zip(SETTINGS).all(is)
+        });
+        Ok(is_set && info.is_ok_and(|info| self.is_begun(&InfoDict::new(&info.concat()))))
     }
 
     /// Whether the log is begun. A log that is switched on begins with a rewrite, and a kill before the end of that loses
     /// all writes since. A log that is rewritten later is begun: nothing has switched it since it was.
-    fn is_begun(&mut self, info: Value) -> bool {
-        let Ok(info) = from_redis_value::<InfoDict>(info) else {
-            return false;
-        };
+    fn is_begun(&mut self, info: &InfoDict) -> bool {
         let is = |name: &str, value: &str| info.get::<String>(name).is_some_and(|is| is == value);
         let promoted = info.get::<String>("second_repl_offset");
         let promoted = promoted.filter(|offset| offset != "-1");
@@ -82,19 +87,25 @@ mod tests {
                 "aof_enabled:{enabled}\r\naof_rewrite_in_progress:{rewritten}\r\naof_rewrite_scheduled:0\r\n\
                  second_repl_offset:-1\r\n{more}"
             );
-            Value::BulkString(info.into_bytes())
+            InfoDict::new(&info)
         };
         let switched = "cmdstat_config|set:calls=1,usec=9\r\n";
         let mut log = Log::default();
         // Begun with the server, and rewritten now.
-        assert!(log.is_begun(state(1, 1, "")));
-        assert!(!log.is_begun(state(0, 0, switched)));
+        assert!(log.is_begun(&state(1, 1, "")));
+        assert!(!log.is_begun(&state(0, 0, switched)));
         let again = "cmdstat_config|set:calls=2,usec=18\r\n";
-        assert!(!log.is_begun(state(1, 1, again)));
-        assert!(log.is_begun(state(0, 1, again)));
-        assert!(log.is_begun(state(1, 1, again)));
+        assert!(!log.is_begun(&state(1, 1, again)));
+        assert!(log.is_begun(&state(0, 1, again)));
+        assert!(log.is_begun(&state(1, 1, again)));
         // Another connection does not know when.
-        assert!(!Log::default().is_begun(state(1, 1, again)));
-        assert!(!Log::default().is_begun(state(1, 1, "cmdstat_slaveof:calls=1,usec=9\r\n")));
+        assert!(!Log::default().is_begun(&state(1, 1, again)));
+        assert!(!Log::default().is_begun(&state(1, 1, "cmdstat_slaveof:calls=1,usec=9\r\n")));
+        // Before Redis 7: what is asked changes the count.
+        let asked = |calls: u8| format!("cmdstat_config:calls={calls},usec=9\r\n");
+        let mut log = Log::default();
+        assert!(log.is_begun(&state(0, 1, &asked(3))));
+        assert!(!log.is_begun(&state(1, 1, &asked(6))));
+        assert!(log.is_begun(&state(0, 1, &asked(9))));
     }
 }

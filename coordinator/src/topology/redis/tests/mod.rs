@@ -20,7 +20,7 @@ use super::{
 use crate::{
     ids::{ClientId, Epoch, Life},
     random::Random,
-    shard::redis::{RedisOptions, fcall, scripts},
+    shard::redis::{Calls, RedisOptions, scripts},
     spawn::RedisServer,
     topology::{Blueprint, Constants, Founder, Home, Namespaces, Status, Topology, TopologyError},
 };
@@ -141,7 +141,7 @@ async fn every_script_looks_at_the_life_first_and_writes_nothing_in_another() {
                 .find(|n| script.source.contains(&format!("{table}[{n}]")));
             count.unwrap_or(0)
         };
-        let mut command = fcall(script, greatest("KEYS"));
+        let mut command = Calls::Functions.call(script, greatest("KEYS"));
         for key in 1..=greatest("KEYS") {
             command.arg(format!("key:{key}"));
         }

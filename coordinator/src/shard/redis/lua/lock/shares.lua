@@ -119,11 +119,7 @@ function shares.put(held, nonce, entry, count, lease)
   entry.count, entry.arm, entry.ends, entry.lease = count, held.arm, ends, lease
   held.read[nonce] = share_text(entry)
   save(held, nonce, held.read[nonce])
-  if held.is_new then
-    redis.call('PEXPIRE', held.key, lease)
-  else
-    redis.call('PEXPIRE', held.key, lease, 'GT')
-  end
+  if held.is_new or redis.call('PTTL', held.key) < tonumber(lease) then redis.call('PEXPIRE', held.key, lease) end
   held.is_new = false
 end
 

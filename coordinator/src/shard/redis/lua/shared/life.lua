@@ -1,6 +1,13 @@
 -- The server's clock in milliseconds, once a call has read it; 0 until then.
 local looked_at_ms
 
+-- Sections of INFO as one text: before Redis 7, a call takes one.
+local function info_of(...)
+  local texts = {}
+  for i, section in ipairs({...}) do texts[i] = redis.call('INFO', section) end
+  return table.concat(texts)
+end
+
 -- Whether the server is still the primary of the life in the keys' names: a connection can outlive a demotion and
 -- promotion. Every call begins with it.
 local function same_life(replid)

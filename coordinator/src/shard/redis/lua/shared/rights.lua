@@ -16,6 +16,8 @@ local commands = 'DECRBY DEL EXISTS GET GETRANGE HDEL HEXISTS HGET HGETALL HKEYS
   .. 'SETBIT SETRANGE SISMEMBER SMEMBERS SMISMEMBER SREM TIME UNLINK ZADD ZCARD ZRANDMEMBER ZRANGE ZRANGEBYLEX '
   .. 'ZRANGEBYSCORE ZRANK ZREM ZREVRANGEBYSCORE ZSCAN ZSCORE'
 local answer, key = {1}, ARGV[2]
+-- Before Redis 7, nothing tells.
+if not redis.acl_check_cmd then return answer end
 for command in string.gmatch(commands, '%u+') do
   if not redis.acl_check_cmd(command, key, key) then answer[#answer + 1] = command .. ' on ' .. key end
 end

@@ -54,7 +54,7 @@ bury_former(KEYS[8], ARGV[12], ARGV[2])
 
 -- A server that followed another one, or did not load its own log, may lack the last changes of a life, also in counters
 -- that nobody has looked at since: its lineage begins anew.
-local info = redis.call('INFO', 'server', 'replication', 'persistence', 'commandstats')
+local info = info_of('server', 'replication', 'persistence', 'commandstats')
 local followed = not string.find(info, 'second_repl_offset:-1\r', 1, true)
 local is_whole = not followed and string.find(info, 'aof_enabled:1\r', 1, true)
   and not (string.find(info, 'cmdstat_replicaof:', 1, true) or string.find(info, 'cmdstat_slaveof:', 1, true))

@@ -19,7 +19,7 @@ end
 local function nothing_lost(before, present)
   local synced, run, replid, place = string.match(before, '^(%d) ([^:]*)(%S*) (%S*)')
   local synced_now, run_now, place_now = string.match(present, '^(%d) ([^:]*)%S* (%S*)')
-  local info = redis.call('INFO', 'replication', 'commandstats')
+  local info = info_of('replication', 'commandstats')
   if not string.find(info, 'second_repl_offset:-1\r', 1, true) then return false end
   if run == run_now then
     return not string.find(info, 'cmdstat_replicaof:', 1, true) and not string.find(info, 'cmdstat_slaveof:', 1, true)
