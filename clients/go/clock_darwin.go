@@ -2,5 +2,5 @@ package ringfence
 
 import "golang.org/x/sys/unix"
 
-// Goes on while the machine is suspended, as CLOCK_BOOTTIME does on Linux.
+// Runs while the machine is suspended, as CLOCK_BOOTTIME does on Linux.
 const sinceBoot = unix.CLOCK_MONOTONIC

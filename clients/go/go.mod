@@ -1,9 +1,9 @@
 module github.com/ringfence/ringfence/clients/go
 
-go 1.26.0
+go 1.25.0
 
 require (
-	golang.org/x/sys v0.50.0
+	golang.org/x/sys v0.47.0
 	google.golang.org/grpc v1.76.0
 	google.golang.org/protobuf v1.36.10
 )

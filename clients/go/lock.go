@@ -1,160 +1,203 @@
-// Package ringfence holds locks of a Ringfence coordinator: an example of a client, to be copied.
 package ringfence
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
 )
 
-// ErrLost is the cause of the end of a Lock's context.
-var ErrLost = errors.New("the lock is lost")
-
-// Keepalive is an option of the connections: one that went silent is replaced, and a wait for a lock on it ends.
-var Keepalive = grpc.WithKeepaliveParams(keepalive.ClientParameters{
-	Time:                10 * time.Second, // gRPC for Go asks no more often
-	Timeout:             5 * time.Second,
-	PermitWithoutStream: true,
-})
-
-// Client acquires locks through one of several coordinators, and moves on to the next if that one fails. With the
-// same handle_secret at each of them, held locks go on at the next.
-type Client struct {
-	services []pb.LockServiceClient
-	current  atomic.Uint64
-}
-
-// New uses the connections to the coordinators, at least one, made with Keepalive. They stay the caller's.
-func New(connections ...grpc.ClientConnInterface) *Client {
-	c := &Client{}
-	for _, connection := range connections {
-		c.services = append(c.services, pb.NewLockServiceClient(connection))
-	}
-	return c
-}
-
-// Lock is a held lock: renewed in the background until it is unlocked or lost.
+// Lock is a held lock, share of a read-write lock, or set of permits: renewed in the background until it is unlocked or
+// lost. Any number of goroutines may use it.
 type Lock struct {
-	// Context ends when the lock is released or lost (context.Cause: ErrLost): give it to the work.
-	Context  context.Context
-	Token    uint64 // for the resource: it refuses a token smaller than one it has seen
 	client   *Client
+	key      string
+	token    uint64
+	onDanger func(Danger)
+	ctx      context.Context
 	end      context.CancelCauseFunc
-	handle   []byte
-	lease    time.Duration // the longest that an answer told so far
-	renewAt  time.Duration // on the clock of now
-	deadline atomic.Int64  // on the clock of now
+	deadline atomic.Int64 // on the clock of now
+	unlocked atomic.Bool
+
+	calls   sync.Mutex // renewals and downgrades: one at a time
+	handle  []byte
+	lease   time.Duration // the longest that an answer told so far
+	renewAt time.Duration // on the clock of now
+	err     *Error        // of the last renewal
 }
 
-// Lock waits for the lock until ctx ends, and holds it under ctx: then it is not renewed any more. The lease is
-// the time until it is free if this process disappears; so long, too, stays a grant that is on its way when ctx ends.
-func (c *Client) Lock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
-	return c.acquire(ctx, &pb.AcquireRequest{Key: []byte(key), Lease: durationpb.New(lease)})
-}
+// Context is for the work under the lock. It ends when the lock is lost (context.Cause: ErrLost) or unlocked, and with
+// the context of the acquisition.
+func (l *Lock) Context() context.Context { return l.ctx }
 
-// TryLock asks once. If another holder has the lock, the status of the error is codes.Aborted.
-func (c *Client) TryLock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
-	return c.acquire(ctx, &pb.AcquireRequest{Key: []byte(key), Lease: durationpb.New(lease), Wait: durationpb.New(0)})
-}
+// Token is the fencing token: the resource refuses a token smaller than one it has seen.
+func (l *Lock) Token() uint64 { return l.token }
 
-// acquire repeats a request without an answer, first at the same coordinator: that one has one lock for all with a nonce.
-func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock, error) {
-	request.Nonce = make([]byte, 16)
-	_, _ = rand.Read(request.Nonce) // does not fail
-	for pause, stay := 20*time.Millisecond, true; ; pause, stay = min(2*pause, time.Second), false {
-		index, sent := c.current.Load(), now()
-		answer, err := c.at(index).Acquire(ctx, request)
-		if err == nil {
-			l := &Lock{Token: answer.Token, client: c, handle: answer.Handle, lease: answer.ValidFor.AsDuration()}
-			l.deadline.Store(int64(sent + l.lease))
-			l.Context, l.end = context.WithCancelCause(ctx)
-			l.renewAt = sent + l.lease/3 // if there was a wait, that is over: the lease counts from a renewal
-			if now() < l.renewAt || l.renew(l.lease/3) == nil {
-				go l.keep()
-				return l, nil
-			}
-			_ = l.Unlock()
-		} else if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
-			return nil, err
-		}
-		if !stay {
-			c.current.CompareAndSwap(index, index+1)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
-		}
+// Held tells whether the lock is held now, by the clock. The lease counts from before the request was sent.
+func (l *Lock) Held() bool { return l.Remaining() > 0 }
+
+// Remaining is the rest of the lease, unless it is renewed. 0: the lock is not held.
+func (l *Lock) Remaining() time.Duration {
+	if l.ctx.Err() != nil {
+		return 0
 	}
+	return max(0, l.left())
 }
 
-// keep renews the lock after a third of its time. It wakes more often: timers stop while the machine is suspended.
+func (l *Lock) left() time.Duration { return time.Duration(l.deadline.Load()) - now() }
+
+// keep renews the lock after a third of the time that it lasts. It wakes more often: timers stop while the machine is
+// suspended.
 func (l *Lock) keep() {
-	for l.Held() {
-		if left := l.left(); now() >= l.renewAt {
-			_ = l.renew(min(l.lease/6, left))
-		} else {
+	for warned := false; l.Held(); {
+		left := l.left()
+		l.calls.Lock()
+		untilRenewal, lease, failure := l.renewAt-now(), l.lease, l.err
+		l.calls.Unlock()
+		warned = warned && left <= lease/3 // not any more, after a renewal
+		untilEnd := left
+		if !warned {
+			untilEnd -= lease / 3
+		}
+		switch {
+		case untilEnd <= 0:
+			warned = true
+			l.tell(failure)
+		case untilRenewal <= 0:
+			_ = l.renew(untilEnd)
+		default:
 			select {
-			case <-l.Context.Done():
-			case <-time.After(min(left, l.renewAt-now(), l.lease/24)):
+			case <-l.ctx.Done():
+			case <-time.After(min(untilEnd, untilRenewal, lease/24)):
 			}
 		}
 	}
 	l.end(ErrLost) // unless it has ended before
+	if !l.unlocked.Load() {
+		time.AfterFunc(l.left(), l.forget) // until then, Close releases it
+	}
 }
 
-func (l *Lock) renew(timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(l.Context, timeout)
-	defer cancel()
-	index, sent := l.client.current.Load(), now()
-	answer, err := l.client.at(index).Renew(ctx, &pb.RenewRequest{Handle: l.handle})
-	l.renewAt = now() + l.lease/24
-	if lasts := answer.GetValidFor().AsDuration(); err == nil {
+// tell warns the holder. It may be nil, the error of the last renewal.
+func (l *Lock) tell(failure *Error) {
+	if l.onDanger == nil {
+		return
+	}
+	danger := Danger{Key: l.key, Token: l.token}
+	if failure != nil {
+		danger.Err = failure
+	}
+	go l.onDanger(danger)
+}
+
+func (l *Lock) forget() {
+	l.client.mutex.Lock()
+	defer l.client.mutex.Unlock()
+	delete(l.client.held, l)
+}
+
+func (l *Lock) renew(limit time.Duration) *Error {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	_, failure := extend(l, limit, service.Renew, &pb.RenewRequest{Handle: l.handle})
+	return failure
+}
+
+// extend makes a call that extends the lease. The caller has l.calls.
+func extend[Q any, A interface{ GetValidFor() *durationpb.Duration }](
+	l *Lock, limit time.Duration, call rpc[Q, A], request Q,
+) (A, *Error) {
+	if l.client.several() {
+		limit = min(limit, l.lease/6) // early enough to ask another coordinator
+	}
+	sent := now()
+	answer, number, failure := once(l.ctx, l.client, limit, call, request)
+	if l.err = failure; failure == nil {
+		lasts := answer.GetValidFor().AsDuration()
 		l.deadline.Store(max(l.deadline.Load(), int64(sent+lasts)))
 		l.lease = max(l.lease, lasts) // it lasts less where the coordinator's view of the topology ends before
 		l.renewAt = sent + max(lasts/3, l.lease/24)
-	} else if status.Code(err) == codes.FailedPrecondition { // LOCK_LOST
+		return answer, nil
+	}
+	l.renewAt = now() + l.lease/24
+	if failure.Reason == ErrLost {
 		l.end(ErrLost)
-	} else {
-		l.client.current.CompareAndSwap(index, index+1)
+	} else if l.ctx.Err() == nil {
+		l.client.moveOn(number)
 	}
-	return err
+	return answer, failure
 }
 
-// Held tells whether the lock is held now, by the clock.
-func (l *Lock) Held() bool          { return l.Context.Err() == nil && l.left() > 0 }
-func (l *Lock) left() time.Duration { return time.Duration(l.deadline.Load()) - now() }
+// Downgrade makes a writer of a read-write lock a reader: stop writing before. The token stays. It repeats itself until
+// the lock is a reader's. The error is ErrLost if the lock ends before, and ErrInvalidInput if it is of another kind.
+func (l *Lock) Downgrade() error {
+	for failures := 1; ; failures++ {
+		failure := l.downgrade()
+		if failure == nil {
+			return nil
+		}
+		if l.Held() && !failure.Retryable {
+			return failure
+		}
+		if !l.Held() || pause(l.ctx, failure, failures) != nil {
+			return lost()
+		}
+	}
+}
 
-// Unlock releases the lock. ErrLost: it was not held any more. Another error: it is free when its lease ends.
+func (l *Lock) downgrade() *Error {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	limit := min(l.left(), l.client.timeout)
+	answer, failure := extend(l, max(limit, 1), service.Downgrade, &pb.DowngradeRequest{Handle: l.handle})
+	if failure == nil {
+		l.handle = answer.Handle
+	}
+	return failure
+}
+
+func lost() *Error { return &Error{Reason: ErrLost, Message: "the lock is not held any more"} }
+
+// Unlock releases the lock: end the work under it before. The error is ErrLost if the lock was not held any more, or
+// unlocked before. After another error, the lock is free when its lease ends, at the latest.
 func (l *Lock) Unlock() error {
-	left := l.left()
-	if l.end(context.Canceled); context.Cause(l.Context) == ErrLost || left <= 0 {
-		return ErrLost
+	l.end(context.Canceled)
+	if l.unlocked.Swap(true) || context.Cause(l.ctx) == ErrLost {
+		return lost()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer l.forget()
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	if l.left() <= 0 {
+		return lost()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(l.client.timeout, l.left()))
 	defer cancel()
-	answer, err := l.client.at(l.client.current.Load()).Release(ctx, &pb.ReleaseRequest{Handle: l.handle})
-	if err == nil && answer.Outcome == pb.ReleaseOutcome_RELEASE_OUTCOME_LOST {
-		return ErrLost
+	request, coordinators := &pb.ReleaseRequest{Handle: l.handle}, len(l.client.services)
+	var unanswered *Error
+	for attempt := 0; attempt <= coordinators; attempt++ {
+		limit, patience := l.client.timeout/time.Duration(coordinators), grpc.WaitForReady(attempt == coordinators)
+		answer, number, failure := once(ctx, l.client, limit, service.Release, request, patience)
+		if failure != nil {
+			unanswered = failure
+			l.client.moveOn(number)
+			continue
+		}
+		if answer.Outcome == pb.ReleaseOutcome_RELEASE_OUTCOME_HELD {
+			return nil
+		}
+		if answer.Outcome == pb.ReleaseOutcome_RELEASE_OUTCOME_LOST && unanswered == nil {
+			return lost()
+		}
+		break // perhaps an attempt without an answer has released it
 	}
-	return err
-}
-
-func (c *Client) at(n uint64) pb.LockServiceClient { return c.services[n%uint64(len(c.services))] }
-
-// now is a clock that goes on while the machine is suspended.
-func now() time.Duration {
-	var at unix.Timespec
-	_ = unix.ClockGettime(sinceBoot, &at) // every Linux and macOS has it
-	return time.Duration(at.Nano())
+	if unanswered == nil {
+		unanswered = &Error{Reason: ErrUnavailable, Message: "the shard gave no answer", MayHaveTakenEffect: true}
+	}
+	return unanswered
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package ringfence_test
 
 import (
@@ -19,97 +21,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	ringfence "github.com/ringfence/ringfence/clients/go"
 	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
 )
-
-const lease = 1200 * time.Millisecond
-
-// secret lets locks go on at another coordinator.
-const secret = `handle_secret = "0123456789abcdef0123456789abcdef"`
-
-func binary() string {
-	if path := os.Getenv("RINGFENCE_BINARY"); path != "" {
-		return path
-	}
-	return "../../target/debug/ringfence"
-}
-
-func must[T any](t *testing.T) func(T, error) T {
-	return func(value T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
-// redis starts a Redis server with a topology, and returns its URL.
-func redis(t *testing.T) string {
-	_, url := founded(t)
-	return url
-}
-
-// founded starts a Redis server with a topology of these terms, and returns its process and URL.
-func founded(t *testing.T, terms ...string) (*os.Process, string) {
-	free := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
-	address := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(address)
-	server := exec.Command("redis-server", "--port", port, "--save", "", "--dir", t.TempDir())
-	start(t, server)
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if connection, err := net.Dial("tcp", address); err == nil {
-			connection.Close()
-			break
-		} else if time.Since(began) > 20*time.Second {
-			t.Fatal(err)
-		}
-	}
-	url := "redis://" + address
-	init := append([]string{"ring", "init", "--servers-are-new", "--redis", url}, terms...)
-	out, err := exec.Command(binary(), init...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return server.Process, url
-}
-
-func start(t *testing.T, command *exec.Cmd) {
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-}
-
-// serve starts a coordinator, and returns its process and a connection to it.
-func serve(t *testing.T, redis, more string) (*os.Process, *grpc.ClientConn) {
-	settings := filepath.Join(t.TempDir(), "ringfence.toml")
-	text := fmt.Sprintf("listen = \"127.0.0.1:0\"\n%s\n[shards.a]\nurl = %q\n", more, redis)
-	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(binary(), "serve", "-c", settings)
-	out := must[interface {
-		Read([]byte) (int, error)
-	}](t)(command.StdoutPipe())
-	start(t, command)
-	line := must[string](t)(bufio.NewReader(out).ReadString('\n'))
-	address := strings.TrimPrefix(strings.TrimSpace(line), "serves on ")
-	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
-	connection := must[*grpc.ClientConn](t)(grpc.NewClient(address, plain, ringfence.Keepalive))
-	t.Cleanup(func() { connection.Close() })
-	return command.Process, connection
-}
 
 // example starts a program of examples, and returns its process and a function that waits for a line with this part, and
 // returns what follows it.
@@ -130,65 +46,52 @@ func example(t *testing.T, program string, arguments ...string) (*os.Process, fu
 
 func TestAStandbyLeadsWhenTheLeaderIsKilledAndWhenItEnds(t *testing.T) {
 	t.Parallel()
-	_, connection := serve(t, redis(t), "")
 	program := filepath.Join(t.TempDir(), "standby")
 	if out, err := exec.Command("go", "build", "-o", program, "./examples/standby").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	token := func(rest string) int { return must[int](t)(strconv.Atoi(rest)) }
-	one, first := example(t, program, "node-1", connection.Target())
+	one, first := example(t, program, "node-1", shared.coordinator)
 	led := token(first("leads with token "))
-	two, second := example(t, program, "node-2", connection.Target())
+	two, second := example(t, program, "node-2", shared.coordinator)
 	second("is a candidate")
 	first("round 2")
-	if err := one.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, one.Kill())
 	next := token(second("leads with token "))
-	_, third := example(t, program, "node-3", connection.Target())
+	_, third := example(t, program, "node-3", shared.coordinator)
 	third("is a candidate")
-	if err := two.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	check(t, two.Signal(os.Interrupt))
 	if last := token(third("leads with token ")); last <= next || next <= led {
 		t.Errorf("tokens %d, %d, %d", led, next, last)
 	}
 }
 
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func TestHoldersExcludeEachOtherAndTokensRise(t *testing.T) {
 	t.Parallel()
-	ctx, url := within(t), redis(t)
+	ctx := within(t)
+	_, other := serve(t, shared.redis, "")
 	number, last := 0, uint64(0)
 	var work sync.WaitGroup
-	for range 2 {
-		_, connection := serve(t, url, "")
-		client := ringfence.New(connection)
-		work.Add(1)
-		go func() {
-			defer work.Done()
+	for _, address := range []string{shared.coordinator, other} {
+		client := dial(t, address)
+		work.Go(func() {
 			for range 100 {
-				lock, err := client.Lock(ctx, "key", lease)
+				lock, err := client.Lock(ctx, t.Name())
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if lock.Token <= last {
-					t.Errorf("token %d after %d", lock.Token, last)
+				if lock.Token() <= last {
+					t.Errorf("token %d after %d", lock.Token(), last)
 				}
 				seen := number
 				time.Sleep(time.Millisecond)
-				number, last = seen+1, lock.Token
+				number, last = seen+1, lock.Token()
 				if err := lock.Unlock(); err != nil {
 					t.Error(err)
 				}
 			}
-		}()
+		})
 	}
 	work.Wait()
 	if number != 200 {
@@ -198,32 +101,49 @@ func TestHoldersExcludeEachOtherAndTokensRise(t *testing.T) {
 
 func TestTheContextEndsBeforeAnotherGetsTheLockOfAStoppedCoordinator(t *testing.T) {
 	t.Parallel()
-	ctx, url := within(t), redis(t)
-	stopped, connection := serve(t, url, "")
-	_, other := serve(t, url, "")
-	lock := must[*ringfence.Lock](t)(ringfence.New(connection).Lock(ctx, "key", lease))
-	time.Sleep(lease) // some renewals
-	if !lock.Held() {
-		t.Fatal("not renewed")
-	}
-	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	next := must[*ringfence.Lock](t)(ringfence.New(other).Lock(ctx, "key", lease))
-	if cause := context.Cause(lock.Context); !errors.Is(cause, ringfence.ErrLost) || lock.Held() {
+	ctx := within(t)
+	stopped, address := serve(t, shared.redis, "")
+	dangers := make(chan ringfence.Danger, 10)
+	tell := ringfence.WithOnDanger(func(danger ringfence.Danger) { dangers <- danger })
+	lock := must[*ringfence.Lock](t)(dial(t, address).Lock(ctx, t.Name(), leased, tell))
+	renewed := lock.Remaining()
+	eventually(t, func() bool { before := renewed; renewed = lock.Remaining(); return renewed > before })
+	check(t, stopped.Signal(syscall.SIGSTOP))
+	next := must[*ringfence.Lock](t)(dial(t, shared.coordinator).Lock(ctx, t.Name(), leased))
+	if cause := context.Cause(lock.Context()); !errors.Is(cause, ringfence.ErrLost) || lock.Held() {
 		t.Errorf("still held: %v", cause)
 	}
 	if err := lock.Unlock(); !errors.Is(err, ringfence.ErrLost) {
 		t.Error(err)
 	}
-	if next.Token <= lock.Token {
-		t.Errorf("token %d after %d", next.Token, lock.Token)
+	if next.Token() <= lock.Token() {
+		t.Errorf("token %d after %d", next.Token(), lock.Token())
+	}
+	if danger := receive(t, dangers); danger.Key != t.Name() || danger.Token != lock.Token() || danger.Err == nil {
+		t.Errorf("%+v", danger)
 	}
 }
 
-// losesAnAnswer starts a relay to the target of a connection, and returns a connection to it. While the value is true, the
-// next answer is lost with its connection.
-func losesAnAnswer(t *testing.T, to *grpc.ClientConn) (*grpc.ClientConn, *atomic.Bool) {
+func TestALockEndsWithItsLongestTimeAndTheHolderIsWarned(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	dangers := make(chan ringfence.Danger, 10)
+	tell := ringfence.WithOnDanger(func(danger ringfence.Danger) { dangers <- danger })
+	client := dial(t, shared.coordinator)
+	lock := must[*ringfence.Lock](t)(client.Lock(ctx, t.Name(), leased, ringfence.WithHoldFor(2*lease), tell))
+	if danger := receive(t, dangers); danger.Err != nil {
+		t.Errorf("%+v", danger)
+	}
+	<-lock.Context().Done()
+	if cause := context.Cause(lock.Context()); cause != ringfence.ErrLost {
+		t.Error(cause)
+	}
+	must[*ringfence.Lock](t)(client.Lock(ctx, t.Name()))
+}
+
+// losesAnAnswer starts a relay to an address, and returns a connection to it. While the value is true, the next answer is
+// lost with its connection.
+func losesAnAnswer(t *testing.T, to string) (*grpc.ClientConn, *atomic.Bool) {
 	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { listener.Close() })
 	var loses atomic.Bool
@@ -247,7 +167,7 @@ func losesAnAnswer(t *testing.T, to *grpc.ClientConn) (*grpc.ClientConn, *atomic
 			if err != nil {
 				return
 			}
-			coordinator, err := net.Dial("tcp", to.Target())
+			coordinator, err := net.Dial("tcp", to)
 			if err != nil {
 				return
 			}
@@ -255,101 +175,167 @@ func losesAnAnswer(t *testing.T, to *grpc.ClientConn) (*grpc.ClientConn, *atomic
 			go carry(coordinator, caller, true)
 		}
 	}()
-	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
-	connection := must[*grpc.ClientConn](t)(grpc.NewClient(listener.Addr().String(), plain, ringfence.Keepalive))
-	t.Cleanup(func() { connection.Close() })
-	return connection, &loses
+	return connect(t, listener.Addr().String()), &loses
 }
 
 func TestALockWhoseAnswerWasLostIsGrantedToTheRepeat(t *testing.T) {
 	t.Parallel()
-	ctx, url := within(t), redis(t)
-	_, connection := serve(t, url, "")
-	_, other := serve(t, url, "")
-	relayed, loses := losesAnAnswer(t, connection)
-	client := ringfence.New(relayed, other)
-	must[*ringfence.Lock](t)(client.TryLock(ctx, "connects", lease))
+	ctx := within(t)
+	_, other := serve(t, shared.redis, secret)
+	relayed, loses := losesAnAnswer(t, shared.coordinator)
+	client := ringfence.New([]grpc.ClientConnInterface{relayed, connect(t, other)})
+	must[*ringfence.Lock](t)(client.TryLock(ctx, t.Name()+"/connects"))
 	loses.Store(true)
-	lock := must[*ringfence.Lock](t)(client.TryLock(ctx, "key", 30*time.Second))
+	lock := must[*ringfence.Lock](t)(client.TryLock(ctx, t.Name()))
 	if loses.Load() {
 		t.Error("no answer was lost")
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
+	check(t, lock.Unlock())
+}
+
+// stays checks that a lock is held, and that others are refused, for twice its lease.
+func stays(t *testing.T, lock *ringfence.Lock, others *ringfence.Client, lease time.Duration) {
+	for ends := time.Now().Add(2 * lease); time.Now().Before(ends); time.Sleep(lease / 20) {
+		if _, err := others.TryLock(within(t), t.Name()); !errors.Is(err, ringfence.ErrHeld) || !lock.Held() {
+			t.Fatalf("not held any more: %v", err)
+		}
 	}
 }
 
 func TestALockGoesOnAtAnotherCoordinator(t *testing.T) {
 	t.Parallel()
-	ctx, url := within(t), redis(t)
-	killed, one := serve(t, url, secret)
-	_, two := serve(t, url, secret)
-	lock := must[*ringfence.Lock](t)(ringfence.New(one, two).Lock(ctx, "key", lease))
-	if err := killed.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	other := ringfence.New(two)
-	for ends := time.Now().Add(2 * lease); time.Now().Before(ends); time.Sleep(lease / 20) {
-		if _, err := other.TryLock(ctx, "key", lease); status.Code(err) != codes.Aborted || !lock.Held() {
-			t.Fatalf("not held any more: %v", err)
-		}
-	}
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
-	}
-	next := must[*ringfence.Lock](t)(other.TryLock(ctx, "key", lease))
-	if err := next.Unlock(); err != nil {
-		t.Error(err)
-	}
+	ctx := within(t)
+	killed, one := serve(t, shared.redis, secret)
+	lock := must[*ringfence.Lock](t)(dial(t, one, shared.coordinator).Lock(ctx, t.Name(), leased))
+	check(t, killed.Kill())
+	others := dial(t, shared.coordinator)
+	stays(t, lock, others, lease)
+	check(t, lock.Unlock())
+	must[*ringfence.Lock](t)(others.TryLock(ctx, t.Name()))
 }
 
 func TestALockIsKeptWhileItsCoordinatorGivesNoAnswers(t *testing.T) {
 	t.Parallel()
-	ctx, url := within(t), redis(t)
-	stopped, one := serve(t, url, secret)
-	_, two := serve(t, url, secret)
-	const long = 3 * lease // a part of it is lost at the silent one
-	both, other := ringfence.New(one, two), ringfence.New(two)
-	lock := must[*ringfence.Lock](t)(both.Lock(ctx, "key", long))
-	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	ctx := within(t)
+	stopped, one := serve(t, shared.redis, secret)
+	const long = 2 * lease // a part of it is lost at the silent one
+	both := dial(t, one, shared.coordinator)
+	lock := must[*ringfence.Lock](t)(both.Lock(ctx, t.Name(), ringfence.WithLease(long)))
+	check(t, stopped.Signal(syscall.SIGSTOP))
 	// Begun before a renewal finds out.
-	waited := make(chan error)
+	waited := make(chan error, 1)
 	go func() {
-		_, err := both.Lock(ctx, "other", lease)
+		_, err := both.Lock(ctx, t.Name()+"/other")
 		waited <- err
 	}()
-	for ends := time.Now().Add(3 * long / 2); time.Now().Before(ends); time.Sleep(lease / 20) {
-		if _, err := other.TryLock(ctx, "key", lease); status.Code(err) != codes.Aborted || !lock.Held() {
-			t.Fatalf("not held any more: %v", err)
-		}
+	stays(t, lock, dial(t, shared.coordinator), long)
+	check(t, receive(t, waited))
+	check(t, lock.Unlock())
+}
+
+func TestAHeldLockIsRefusedWithTheNameOfItsHolder(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := dial(t, shared.coordinator)
+	must[*ringfence.Lock](t)(client.TryLock(ctx, t.Name()))
+	_, err := client.TryLock(ctx, t.Name())
+	var failure *ringfence.Error
+	if !errors.As(err, &failure) || !errors.Is(err, ringfence.ErrHeld) || errors.Is(err, ringfence.ErrTimedOut) {
+		t.Fatal(err)
 	}
-	if err := <-waited; err != nil {
-		t.Error(err)
-	}
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
+	if failure.MayHaveTakenEffect || !failure.Retryable || !strings.Contains(failure.Message, t.Name()) {
+		t.Errorf("%+v", failure)
 	}
 }
 
 func TestAWaitHasAnEndAndThenTheLeaseIsAWholeOne(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
-	_, connection := serve(t, redis(t), "")
-	client := ringfence.New(connection)
-	lock := must[*ringfence.Lock](t)(client.Lock(ctx, "key", lease))
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	client := dial(t, shared.coordinator)
+	lock := must[*ringfence.Lock](t)(client.Lock(ctx, t.Name()))
+	_, err := client.Lock(ctx, t.Name(), ringfence.WithWait(50*time.Millisecond))
+	if !errors.Is(err, ringfence.ErrTimedOut) || ctx.Err() != nil {
+		t.Error(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	if _, err := client.Lock(short, "key", lease); status.Code(err) != codes.DeadlineExceeded {
+	if _, err := client.Lock(short, t.Name()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if _, err := client.Lock(ended, t.Name()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	time.AfterFunc(2*lease, func() { _ = lock.Unlock() })
-	next := must[*ringfence.Lock](t)(client.Lock(ctx, "key", lease))
-	time.Sleep(lease / 3)
-	if !next.Held() {
-		t.Error("no time is left after the wait")
+	next := must[*ringfence.Lock](t)(client.Lock(ctx, t.Name(), leased))
+	if left := next.Remaining(); left < lease/3 {
+		t.Errorf("%v are left after the wait", left)
 	}
+}
+
+// delays is a connection whose grants and renewals come late.
+type delays struct {
+	grpc.ClientConnInterface
+	by time.Duration
+}
+
+func (d delays) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+	err := d.ClientConnInterface.Invoke(ctx, method, request, answer, options...)
+	if _, is := request.(*pb.ReleaseRequest); !is {
+		time.Sleep(d.by)
+	}
+	return err
+}
+
+func TestTheLeaseCountsFromBeforeTheRequests(t *testing.T) {
+	t.Parallel()
+	const by = lease / 10
+	client := ringfence.New([]grpc.ClientConnInterface{delays{connect(t, shared.coordinator), by}})
+	lock := must[*ringfence.Lock](t)(client.Lock(within(t), t.Name(), leased))
+	renewals, last := 0, lock.Remaining()
+	eventually(t, func() bool {
+		left := lock.Remaining()
+		if left > last {
+			renewals++
+		}
+		if last = left; left > lease-by {
+			t.Fatalf("%v are left", left)
+		}
+		return renewals == 2
+	})
+}
+
+func TestAGrantThatComesAfterItsLeaseIsNone(t *testing.T) {
+	t.Parallel()
+	const short = 200 * time.Millisecond
+	late := delays{connect(t, shared.coordinator), 2 * short}
+	client := ringfence.New([]grpc.ClientConnInterface{late}, ringfence.WithTimeout(short))
+	ctx, cancel := context.WithTimeout(within(t), 20*short)
+	defer cancel()
+	if _, err := client.Lock(ctx, t.Name(), ringfence.WithLease(short)); err == nil {
+		t.Error("granted")
+	}
+}
+
+func TestCloseReleasesHeldLocksAndThoseWhoseContextHasEnded(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := must[*ringfence.Client](t)(ringfence.Dial([]string{shared.coordinator}))
+	short, cancel := context.WithCancel(ctx)
+	must[*ringfence.Lock](t)(client.Lock(short, t.Name()+"/ended"))
+	cancel()
+	held := must[*ringfence.Lock](t)(client.Lock(ctx, t.Name()+"/held"))
+	check(t, client.Close())
+	if held.Held() || held.Context().Err() == nil {
+		t.Error("still held")
+	}
+	if err := held.Unlock(); !errors.Is(err, ringfence.ErrLost) {
+		t.Error(err)
+	}
+	others := dial(t, shared.coordinator)
+	must[*ringfence.Lock](t)(others.TryLock(ctx, t.Name()+"/held"))
+	must[*ringfence.Lock](t)(others.TryLock(ctx, t.Name()+"/ended"))
 }
 
 func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
@@ -358,15 +344,15 @@ func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
 	const long = 60 * view // needs no renewal at the shard
 	ctx := within(t)
 	server, url := founded(t, "--removal", "leased", "--view-lease", view.String(), "--max-lease", "240s")
-	_, connection := serve(t, url, "")
-	client := ringfence.New(connection)
+	_, address := serve(t, url, "")
+	client := dial(t, address)
 	locks := make([]*ringfence.Lock, 30)
 	for number := range locks { // at all times of a view
-		locks[number] = must[*ringfence.Lock](t)(client.Lock(ctx, fmt.Sprint(number), long))
+		locks[number] = must[*ringfence.Lock](t)(client.Lock(ctx, fmt.Sprint(number), ringfence.WithLease(long)))
 		time.Sleep(view / 40)
 	}
 	// Waits for a renewal of the coordinator's view, which then cannot be renewed until little is left of it.
-	service := pb.NewLockServiceClient(connection)
+	service := pb.NewLockServiceClient(connect(t, address))
 	for left := time.Duration(0); left < view*9/10; time.Sleep(view / 100) {
 		request := &pb.AcquireRequest{Key: []byte("probe"), Lease: durationpb.New(long)}
 		answer := must[*pb.AcquireResponse](t)(service.Acquire(ctx, request))
@@ -374,9 +360,7 @@ func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
 		left = answer.ValidFor.AsDuration()
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-		if err := server.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		check(t, server.Signal(signal))
 		time.Sleep(view * 3 / 4)
 	}
 	for _, lock := range locks {

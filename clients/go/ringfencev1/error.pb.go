@@ -551,7 +551,8 @@ const file_ringfence_v1_error_proto_rawDesc = "" +
 	"\x17ERROR_REASON_ID_TOO_OLD\x103\x12\x1d\n" +
 	"\x19ERROR_REASON_ID_IN_FUTURE\x104\x12\x1d\n" +
 	"\x19ERROR_REASON_TOO_MANY_IDS\x105\x12\x1d\n" +
-	"\x19ERROR_REASON_OUT_OF_RANGE\x106b\x06proto3"
+	"\x19ERROR_REASON_OUT_OF_RANGE\x106B`\n" +
+	"\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\fRingfence.V1b\x06proto3"
 
 var (
 	file_ringfence_v1_error_proto_rawDescOnce sync.Once

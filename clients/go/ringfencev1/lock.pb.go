@@ -1252,7 +1252,8 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\aRelease\x12\x1c.ringfence.v1.ReleaseRequest\x1a\x1d.ringfence.v1.ReleaseResponse\x12L\n" +
 	"\tDowngrade\x12\x1e.ringfence.v1.DowngradeRequest\x1a\x1f.ringfence.v1.DowngradeResponse\x12F\n" +
 	"\aInspect\x12\x1c.ringfence.v1.InspectRequest\x1a\x1d.ringfence.v1.InspectResponse\x12?\n" +
-	"\x04List\x12\x19.ringfence.v1.ListRequest\x1a\x1a.ringfence.v1.ListResponse0\x01b\x06proto3"
+	"\x04List\x12\x19.ringfence.v1.ListRequest\x1a\x1a.ringfence.v1.ListResponse0\x01B`\n" +
+	"\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\fRingfence.V1b\x06proto3"
 
 var (
 	file_ringfence_v1_lock_proto_rawDescOnce sync.Once

@@ -13,9 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	ringfence "github.com/ringfence/ringfence/clients/go"
 )
 
@@ -24,31 +21,25 @@ func main() {
 		log.Fatal("usage: standby NAME COORDINATOR...")
 	}
 	name := os.Args[1]
-	var coordinators []grpc.ClientConnInterface
-	for _, address := range os.Args[2:] {
-		plain := grpc.WithTransportCredentials(insecure.NewCredentials())
-		connection, err := grpc.NewClient(address, plain, ringfence.Keepalive)
-		if err != nil {
-			log.Fatal(err)
-		}
-		coordinators = append(coordinators, connection)
+	client, err := ringfence.Dial(os.Args[2:], ringfence.WithLabel(name))
+	if err != nil {
+		log.Fatal(err)
 	}
-	client := ringfence.New(coordinators...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	for ctx.Err() == nil {
 		fmt.Println(name, "is a candidate")
 		// After a crash, the next candidate leads within the lease.
-		lock, err := client.Lock(ctx, "scheduler", 2*time.Second)
+		lock, err := client.Lock(ctx, "scheduler", ringfence.WithLease(2*time.Second))
 		if err != nil {
 			if ctx.Err() == nil {
 				log.Fatal(err)
 			}
 			return
 		}
-		fmt.Println(name, "leads with token", lock.Token)
-		lead(lock.Context, lock.Token)
-		fmt.Println(name, "leads no more:", context.Cause(lock.Context))
+		fmt.Println(name, "leads with token", lock.Token())
+		lead(lock.Context(), lock.Token())
+		fmt.Println(name, "leads no more:", context.Cause(lock.Context()))
 		_ = lock.Unlock() // at a signal, the next candidate leads at once
 	}
 }

@@ -23,16 +23,17 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
-from ringfence.v1 import counter_pb2 as ringfence_dot_v1_dot_counter__pb2
+from . import counter_pb2 as ringfence_dot_v1_dot_counter__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ringfence/v1/latch.proto\x12\x0cringfence.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aringfence/v1/counter.proto\"n\n\x0fSetLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12,\n\ndurability\x18\x03 \x01(\x0e\x32\x18.ringfence.v1.Durability\x12\x10\n\x08replicas\x18\x04 \x01(\r\"\x12\n\x10SetLatchResponse\"J\n\x15\x43ountDownLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.ringfence.v1.RequestId\"\x18\n\x16\x43ountDownLatchResponse\"\x1f\n\x0fGetLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"%\n\x10GetLatchResponse\x12\x11\n\tremaining\x18\x01 \x01(\x04\"I\n\x10WaitLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x04wait\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x13\n\x11WaitLatchResponse2\xcf\x02\n\x0cLatchService\x12I\n\x08SetLatch\x12\x1d.ringfence.v1.SetLatchRequest\x1a\x1e.ringfence.v1.SetLatchResponse\x12[\n\x0e\x43ountDownLatch\x12#.ringfence.v1.CountDownLatchRequest\x1a$.ringfence.v1.CountDownLatchResponse\x12I\n\x08GetLatch\x12\x1d.ringfence.v1.GetLatchRequest\x1a\x1e.ringfence.v1.GetLatchResponse\x12L\n\tWaitLatch\x12\x1e.ringfence.v1.WaitLatchRequest\x1a\x1f.ringfence.v1.WaitLatchResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18ringfence/v1/latch.proto\x12\x0cringfence.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aringfence/v1/counter.proto\"n\n\x0fSetLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12,\n\ndurability\x18\x03 \x01(\x0e\x32\x18.ringfence.v1.Durability\x12\x10\n\x08replicas\x18\x04 \x01(\r\"\x12\n\x10SetLatchResponse\"J\n\x15\x43ountDownLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x02id\x18\x02 \x01(\x0b\x32\x17.ringfence.v1.RequestId\"\x18\n\x16\x43ountDownLatchResponse\"\x1f\n\x0fGetLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"%\n\x10GetLatchResponse\x12\x11\n\tremaining\x18\x01 \x01(\x04\"I\n\x10WaitLatchRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x04wait\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x13\n\x11WaitLatchResponse2\xcf\x02\n\x0cLatchService\x12I\n\x08SetLatch\x12\x1d.ringfence.v1.SetLatchRequest\x1a\x1e.ringfence.v1.SetLatchResponse\x12[\n\x0e\x43ountDownLatch\x12#.ringfence.v1.CountDownLatchRequest\x1a$.ringfence.v1.CountDownLatchResponse\x12I\n\x08GetLatch\x12\x1d.ringfence.v1.GetLatchRequest\x1a\x1e.ringfence.v1.GetLatchResponse\x12L\n\tWaitLatch\x12\x1e.ringfence.v1.WaitLatchRequest\x1a\x1f.ringfence.v1.WaitLatchResponseB`\n\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\x0cRingfence.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ringfence.v1.latch_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\026io.github.ringfence.v1P\001Z5github.com/ringfence/ringfence/clients/go/ringfencev1\252\002\014Ringfence.V1'
   _globals['_SETLATCHREQUEST']._serialized_start=102
   _globals['_SETLATCHREQUEST']._serialized_end=212
   _globals['_SETLATCHRESPONSE']._serialized_start=214

@@ -1,0 +1,169 @@
+package ringfence
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
+)
+
+// RequestID is the id of a change. Make it once per event, and keep it with the event: a repeat with the same id has no
+// second effect, and gets the first answer.
+type RequestID struct {
+	// CreatedAt is the time of the event. Digits below 1 ms are ignored.
+	CreatedAt time.Time
+	// Name is one that no other request of the account has at that time: 1 to 128 bytes.
+	Name string
+}
+
+// NewRequestID returns an id of now. An empty name is replaced by a random one.
+func NewRequestID(name string) RequestID {
+	if name == "" {
+		name = rand.Text()
+	}
+	return RequestID{CreatedAt: time.Now().Truncate(time.Millisecond), Name: name}
+}
+
+func (id RequestID) message() *pb.RequestId {
+	return &pb.RequestId{CreatedAt: timestamppb.New(id.CreatedAt), Name: id.Name}
+}
+
+// Durability is what an acknowledged change of an account or a latch survives. It has no default.
+type Durability struct {
+	kind     pb.Durability
+	replicas uint32
+}
+
+var (
+	// InMemory survives nothing: a shard that restarts may have lost the last changes, and says so.
+	InMemory = Durability{kind: pb.Durability_DURABILITY_MEMORY}
+	// OnDisk survives a restart of the shard.
+	OnDisk = Durability{kind: pb.Durability_DURABILITY_DISK}
+)
+
+// OnReplicas survives the loss of the shard: 1 to 8 replicas have the change.
+func OnReplicas(count uint32) Durability {
+	return Durability{kind: pb.Durability_DURABILITY_REPLICAS, replicas: count}
+}
+
+// Account returns the account of that name, 1 to 255 bytes, in the namespace "default". Nothing is sent.
+func (c *Client) Account(name string) *Account { return c.AccountIn("", name) }
+
+// AccountIn returns an account of another namespace.
+func (c *Client) AccountIn(namespace, name string) *Account {
+	return &Account{client: c, name: &pb.Account{Namespace: namespace, Name: name}}
+}
+
+// Account is a counter of money, coins or stock. Amounts are in the smallest unit, and at least 1.
+//
+// Each call repeats itself after a failure, for the time of [WithTimeout]. If it then fails with MayHaveTakenEffect, make
+// it again with the same id.
+type Account struct {
+	client *Client
+	name   *pb.Account
+}
+
+// Create creates the account, empty, with 1 to 1024 segments; 0: the default, 4. More segments take more changes per
+// second. An account that exists stays as it is; if it has another durability, the error is ErrAccountExists.
+func (a *Account) Create(ctx context.Context, durability Durability, segments uint32) error {
+	_, err := repeat(ctx, a.client, 0, service.CreateAccount, &pb.CreateAccountRequest{
+		Account: a.name, Segments: segments, Durability: durability.kind, Replicas: durability.replicas,
+	})
+	return err
+}
+
+// Deposit adds an amount.
+func (a *Account) Deposit(ctx context.Context, id RequestID, amount int64) error {
+	request := &pb.DepositRequest{Account: a.name, Id: id.message(), Amount: amount}
+	_, err := repeat(ctx, a.client, 0, service.Deposit, request)
+	return err
+}
+
+// Deduct takes an amount. The error is ErrInsufficient if the whole account has less.
+func (a *Account) Deduct(ctx context.Context, id RequestID, amount int64) error {
+	request := &pb.DeductRequest{Account: a.name, Id: id.message(), Amount: amount}
+	_, err := repeat(ctx, a.client, 0, service.Deduct, request)
+	return err
+}
+
+// Balance is the balance of an account.
+type Balance struct {
+	// Available can be spent. It includes the part that moves between segments.
+	Available int64
+	// Held is set aside in addition, by reservations and transfers.
+	Held int64
+	// Losses is how often a shard may have lost its last changes, and the account went on.
+	Losses uint64
+	// LostSegments is the number of segments that are lost. Their amounts do not count.
+	LostSegments uint32
+	// CountsTwice tells whether an amount that moved during the call counts twice. Never in an exact balance.
+	CountsTwice bool
+}
+
+// Balance returns the balance. Changes during the call may count or not.
+func (a *Account) Balance(ctx context.Context) (Balance, error) { return a.balance(ctx, false) }
+
+// ExactBalance returns the balance of one instant during the call. It costs more: an account in heavy use waits for a
+// moment.
+func (a *Account) ExactBalance(ctx context.Context) (Balance, error) { return a.balance(ctx, true) }
+
+func (a *Account) balance(ctx context.Context, exact bool) (Balance, error) {
+	request := &pb.GetBalanceRequest{Account: a.name, Exact: exact}
+	answer, err := repeat(ctx, a.client, 0, service.GetBalance, request)
+	if err != nil {
+		return Balance{}, err
+	}
+	return Balance{answer.Available, answer.Held, answer.Losses, answer.LostSegments, answer.CountsTwice}, nil
+}
+
+// Reservation is the state of a reservation.
+type Reservation string
+
+// The states of a reservation.
+const (
+	ReservationHeld      Reservation = "HELD"      // the amount is set aside
+	ReservationConfirmed Reservation = "CONFIRMED" // the amount was spent
+	ReservationCancelled Reservation = "CANCELLED" // the amount was given back
+	ReservationExpired   Reservation = "EXPIRED"   // the amount came back at the deadline
+)
+
+func reservation(answer interface{ GetState() pb.ReservationState }, err error) (Reservation, error) {
+	if err != nil {
+		return "", err
+	}
+	return Reservation(strings.TrimPrefix(answer.GetState().String(), "RESERVATION_STATE_")), nil
+}
+
+// Reserve sets an amount aside until it is confirmed or cancelled, or until the deadline, by the shard's clock: the same
+// deadline in each repeat. The id identifies the reservation. The error is ErrInsufficient if the account has less.
+func (a *Account) Reserve(ctx context.Context, id RequestID, amount int64, deadline time.Time) (Reservation, error) {
+	return reservation(repeat(ctx, a.client, 0, service.Reserve, &pb.ReserveRequest{
+		Account: a.name, Id: id.message(), Amount: amount, Deadline: timestamppb.New(deadline),
+	}))
+}
+
+// Confirm spends what was reserved with that id. It is spent only if the state is ReservationConfirmed: the reservation
+// may have ended before, which is no error.
+func (a *Account) Confirm(ctx context.Context, id RequestID) (Reservation, error) {
+	request := &pb.ConfirmRequest{Account: a.name, Id: id.message()}
+	return reservation(repeat(ctx, a.client, 0, service.Confirm, request))
+}
+
+// Cancel gives back what was reserved with that id, or tells how the reservation ended before. A reservation that
+// arrives later gets nothing.
+func (a *Account) Cancel(ctx context.Context, id RequestID) (Reservation, error) {
+	request := &pb.CancelRequest{Account: a.name, Id: id.message()}
+	return reservation(repeat(ctx, a.client, 0, service.Cancel, request))
+}
+
+// Transfer moves an amount to another account of the same namespace. The error is ErrTransferRefused if that one does
+// not take it: then the amount is back.
+func (a *Account) Transfer(ctx context.Context, id RequestID, amount int64, to string) error {
+	request := &pb.TransferRequest{Account: a.name, Id: id.message(), Amount: amount, To: to}
+	_, err := repeat(ctx, a.client, 0, service.Transfer, request)
+	return err
+}

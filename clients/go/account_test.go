@@ -1,0 +1,190 @@
+package ringfence_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	ringfence "github.com/ringfence/ringfence/clients/go"
+)
+
+// created returns an account of the test's own, with this amount.
+func created(t *testing.T, client *ringfence.Client, name string, amount int64) *ringfence.Account {
+	t.Helper()
+	account := client.Account(t.Name() + name)
+	check(t, account.Create(within(t), ringfence.InMemory, 2))
+	if amount > 0 {
+		check(t, account.Deposit(within(t), ringfence.NewRequestID(""), amount))
+	}
+	return account
+}
+
+// has checks what can be spent, and what is set aside.
+func has(t *testing.T, account *ringfence.Account, available, held int64) {
+	t.Helper()
+	for _, read := range []func(context.Context) (ringfence.Balance, error){account.Balance, account.ExactBalance} {
+		if balance := must[ringfence.Balance](t)(read(within(t))); balance.Available != available || balance.Held != held {
+			t.Errorf("%+v, not %d and %d", balance, available, held)
+		}
+	}
+}
+
+// fails checks the reason of an error.
+func fails(t *testing.T, err error, reason ringfence.Reason) *ringfence.Error {
+	t.Helper()
+	var failure *ringfence.Error
+	if !errors.As(err, &failure) || !errors.Is(err, reason) {
+		t.Fatalf("%#v, not %v", err, reason)
+	}
+	return failure
+}
+
+func TestAnAccountIsCreatedWithADurabilityOnly(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	account := dial(t, shared.coordinator).Account(t.Name())
+	fails(t, account.Create(ctx, ringfence.Durability{}, 2), ringfence.ErrInvalidInput)
+	fails(t, account.Deposit(ctx, ringfence.NewRequestID(""), 1), ringfence.ErrNoAccount)
+	check(t, account.Create(ctx, ringfence.InMemory, 2))
+	check(t, account.Create(ctx, ringfence.InMemory, 2)) // has no effect
+	fails(t, account.Create(ctx, ringfence.OnReplicas(1), 2), ringfence.ErrAccountExists)
+	has(t, account, 0, 0)
+}
+
+func TestARepeatedChangeHasOneEffect(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	coins := created(t, dial(t, shared.coordinator), "", 0)
+	gift, order := ringfence.NewRequestID("gift"), ringfence.NewRequestID("order")
+	for range 2 {
+		check(t, coins.Deposit(ctx, gift, 100))
+		check(t, coins.Deduct(ctx, order, 30))
+	}
+	fails(t, coins.Deduct(ctx, order, 31), ringfence.ErrIDConflict)
+	failure := fails(t, coins.Deduct(ctx, ringfence.NewRequestID(""), 71), ringfence.ErrInsufficient)
+	if failure.MayHaveTakenEffect || failure.Retryable {
+		t.Errorf("%#v", failure)
+	}
+	fails(t, coins.Deduct(ctx, ringfence.RequestID{CreatedAt: time.Unix(0, 0), Name: "old"}, 1), ringfence.ErrIDTooOld)
+	has(t, coins, 70, 0)
+}
+
+func TestAReservationIsConfirmedOrCancelledOrExpires(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	coins := created(t, dial(t, shared.coordinator), "", 100)
+	later := time.Now().Add(time.Hour)
+	state := func(got ringfence.Reservation, err error) func(ringfence.Reservation) {
+		t.Helper()
+		check(t, err)
+		return func(want ringfence.Reservation) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s, not %s", got, want)
+			}
+		}
+	}
+	spent, returned, forgotten := ringfence.NewRequestID("1"), ringfence.NewRequestID("2"), ringfence.NewRequestID("3")
+	state(coins.Reserve(ctx, spent, 30, later))(ringfence.ReservationHeld)
+	state(coins.Reserve(ctx, returned, 20, later))(ringfence.ReservationHeld)
+	has(t, coins, 50, 50)
+	state(coins.Confirm(ctx, spent))(ringfence.ReservationConfirmed)
+	state(coins.Cancel(ctx, returned))(ringfence.ReservationCancelled)
+	state(coins.Cancel(ctx, spent))(ringfence.ReservationConfirmed)
+	state(coins.Confirm(ctx, returned))(ringfence.ReservationCancelled)
+	soon := time.Now().Add(50 * time.Millisecond)
+	_, err := coins.Reserve(ctx, forgotten, 10, soon)
+	check(t, err)
+	eventually(t, func() bool {
+		got := must[ringfence.Reservation](t)(coins.Reserve(ctx, forgotten, 10, soon))
+		return got == ringfence.ReservationExpired
+	})
+	state(coins.Confirm(ctx, forgotten))(ringfence.ReservationExpired)
+	_, err = coins.Confirm(ctx, ringfence.NewRequestID("unknown"))
+	fails(t, err, ringfence.ErrUnknownReservation)
+	has(t, coins, 70, 0)
+}
+
+func TestATransferMovesAnAmountOnce(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := dial(t, shared.coordinator)
+	from, to := created(t, client, "/from", 100), created(t, client, "/to", 0)
+	id := ringfence.NewRequestID("")
+	for range 2 {
+		check(t, from.Transfer(ctx, id, 40, t.Name()+"/to"))
+	}
+	fails(t, from.Transfer(ctx, ringfence.NewRequestID(""), 61, t.Name()+"/to"), ringfence.ErrInsufficient)
+	has(t, from, 60, 0)
+	has(t, to, 40, 0)
+}
+
+// forgets is a connection that forgets every other answer.
+type forgets struct {
+	grpc.ClientConnInterface
+	calls atomic.Int64
+}
+
+func (f *forgets) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+	err := f.ClientConnInterface.Invoke(ctx, method, request, answer, options...)
+	if f.calls.Add(1)%2 == 1 {
+		return status.Error(codes.Unavailable, "the connection is closed")
+	}
+	return err
+}
+
+func TestAChangeWhoseAnswerWasLostIsRepeatedWithOneEffect(t *testing.T) {
+	t.Parallel()
+	connection := &forgets{ClientConnInterface: connect(t, shared.coordinator)}
+	client := ringfence.New([]grpc.ClientConnInterface{connection}, ringfence.WithTimeout(patience))
+	coins := created(t, client, "", 100)
+	check(t, coins.Deduct(within(t), ringfence.NewRequestID(""), 30))
+	has(t, coins, 70, 0)
+}
+
+func TestAnAccountGoesOnAtAnotherCoordinator(t *testing.T) {
+	t.Parallel()
+	killed, one := serve(t, shared.redis, "")
+	client := must[*ringfence.Client](t)(ringfence.Dial([]string{one, shared.coordinator}, ringfence.WithTimeout(patience)))
+	t.Cleanup(func() { _ = client.Close() })
+	coins := created(t, client, "", 100)
+	check(t, killed.Kill())
+	check(t, coins.Deduct(within(t), ringfence.NewRequestID(""), 30))
+	has(t, coins, 70, 0)
+}
+
+func TestALatchOpensAfterAsManyRequestsAsWereSet(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	latch := dial(t, shared.coordinator).Latch(t.Name())
+	fails(t, latch.CountDown(ctx, ringfence.NewRequestID("")), ringfence.ErrNoAccount)
+	check(t, latch.Set(ctx, 2, ringfence.InMemory))
+	fails(t, latch.Set(ctx, 3, ringfence.InMemory), ringfence.ErrAccountExists)
+	waited := make(chan error, 1)
+	go func() { waited <- latch.Wait(ctx) }()
+	part := ringfence.NewRequestID("part-1")
+	for range 2 {
+		check(t, latch.CountDown(ctx, part))
+	}
+	if left := must[uint64](t)(latch.Remaining(ctx)); left != 1 {
+		t.Errorf("%d are left", left)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if err := latch.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	select {
+	case err := <-waited:
+		t.Errorf("open after one: %v", err)
+	default:
+	}
+	check(t, latch.CountDown(ctx, ringfence.NewRequestID("part-2")))
+	check(t, receive(t, waited))
+}
