@@ -29,7 +29,11 @@ SECRET = "0123456789abcdef0123456789abcdef"
 VIEW, LONG = 4, 240
 
 
-def eventually(holds: Callable[[], object], within: float = 20.0) -> None:
+#: How long a condition may take, in seconds. Nothing waits for so long unless it fails.
+DEADLINE = 120.0
+
+
+def eventually(holds: Callable[[], object], within: float = DEADLINE) -> None:
     """Waits for a condition, with a deadline."""
     ends = time.monotonic() + within
     while not holds():

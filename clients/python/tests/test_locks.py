@@ -456,10 +456,11 @@ def test_a_writer_goes_on_at_another_coordinator_as_a_reader(
 ) -> None:
     one, two = (serve(f'handle_secret = "{SECRET}"') for _ in range(2))
     with Client([one.address, two.address]) as client:
-        with client.rw_lock(key, lease=LEASE).write() as writer:
+        with client.rw_lock(key, lease=6).write() as writer:
             one.kill()
             writer.downgrade()
-            time.sleep(2 * LEASE)
+            deadline = writer._hold.deadline
+            eventually(lambda: writer._hold.deadline > deadline)  # renewed as a reader
             with client.rw_lock(key, wait=20).read():
                 assert writer.held
             assert client.rw_lock(key).write().try_acquire() is None

@@ -8,10 +8,16 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple, Union
 
-from .v1 import counter_pb2, latch_pb2
+from ._durations import Duration, seconds
+from .errors import InvalidInput
+from .v1 import admin_pb2, counter_pb2, latch_pb2, lock_pb2
 
 
-def key_bytes(key: Union[str, bytes]) -> bytes:
+#: A key of a lock: 1 to 512 bytes. Text stands for its UTF-8.
+Key = Union[str, bytes]
+
+
+def key_bytes(key: Key) -> bytes:
     return key.encode() if isinstance(key, str) else key
 
 
@@ -77,12 +83,43 @@ class Reservation(enum.Enum):
 Request = Tuple[str, Any]
 
 
-def create(account: counter_pb2.Account, durability: str, segments: int) -> Request:
+def inspect(key: Key, namespace: str) -> Request:
+    return "Inspect", lock_pb2.InspectRequest(namespace=namespace, key=key_bytes(key))
+
+
+def force_release(key: Key, reason: str, namespace: str) -> Request:
+    message = admin_pb2.ForceReleaseRequest(
+        namespace=namespace, key=key_bytes(key), reason=reason
+    )
+    return "ForceRelease", message
+
+
+def create(
+    account: counter_pb2.Account,
+    durability: str,
+    segments: int,
+    idempotency_for: Optional[Duration],
+    idempotency_at_least: Optional[Duration],
+    skew: Optional[Duration],
+    ids_max: int,
+) -> Request:
     kind, replicas = _survives(durability)
     message = counter_pb2.CreateAccountRequest(
-        account=account, segments=segments, durability=kind, replicas=replicas
+        account=account, segments=segments, durability=kind, replicas=replicas, ids_max=ids_max
     )
+    set_duration(message.idempotency_for, seconds("idempotency_for", idempotency_for))
+    set_duration(
+        message.idempotency_at_least, seconds("idempotency_at_least", idempotency_at_least)
+    )
+    set_duration(message.skew, seconds("skew", skew))
     return "CreateAccount", message
+
+
+def set_duration(field: Any, length: Optional[float]) -> None:
+    """Sets the field, even to zero, unless the length is None."""
+    if length is not None:
+        field.FromNanoseconds(round(length * 1e9))
+        field.SetInParent()
 
 
 def _survives(durability: str) -> Tuple[counter_pb2.Durability, int]:
@@ -94,7 +131,7 @@ def _survives(durability: str) -> Tuple[counter_pb2.Durability, int]:
         return counter_pb2.DURABILITY_MEMORY, 0
     if durability == "disk":
         return counter_pb2.DURABILITY_DISK, 0
-    raise ValueError(f'durability is {durability!r}, must be "memory", "disk" or "replicas:N"')
+    raise InvalidInput.of("durability", repr(durability), '"memory", "disk" or "replicas:N"')
 
 
 def deposit(account: counter_pb2.Account, request: RequestId, amount: int) -> Request:
@@ -132,6 +169,19 @@ def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: 
         account=account, id=request.message(), amount=amount, to=to
     )
     return "Transfer", message
+
+
+def get_account(account: counter_pb2.Account) -> Request:
+    return "GetAccount", counter_pb2.GetAccountRequest(account=account)
+
+
+def resegment(account: counter_pb2.Account, segments: int) -> Request:
+    message = counter_pb2.ResegmentAccountRequest(account=account, segments=segments)
+    return "ResegmentAccount", message
+
+
+def close_account(account: counter_pb2.Account) -> Request:
+    return "CloseAccount", counter_pb2.CloseAccountRequest(account=account)
 
 
 def set_latch(name: str, count: int, durability: str) -> Request:

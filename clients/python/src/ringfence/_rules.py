@@ -7,16 +7,20 @@ client and the one for asyncio carry out the same steps.
 from __future__ import annotations
 
 import enum
+import logging
 import math
 import os
 import threading
 import uuid
 from dataclasses import dataclass
-from typing import Any, Callable, Generator, Literal, Optional, Union
+from typing import Any, Callable, Generator, Iterable, Literal, Optional, Sequence, Union
 
 from ._clock import now
-from .errors import LockLost, NotAcquired, RingfenceError
+from ._requests import Key, key_bytes, set_duration
+from .errors import InvalidInput, LockLost, NotAcquired, RingfenceError
 from .v1 import latch_pb2, lock_pb2
+
+_log = logging.getLogger("ringfence")
 
 #: A side of a read-write lock.
 Side = Literal["readers", "writers"]
@@ -26,8 +30,17 @@ Rule = Generator[Union["Call", "Pause", "Danger"], Any, Any]
 #: Between two attempts of a call, in seconds: the first pause, doubled with each failure.
 _PAUSE, _PAUSE_MAX = 0.02, 1.0
 
+#: The greatest number of keys of a multi-lock.
+_KEYS_MAX = 64
+
 #: One wait for a latch, of many, in seconds.
 _LATCH_WAIT = 10.0
+
+#: The namespace of the locks that elections use, here and in the clients for other languages.
+ELECTION = "election"
+
+#: How long a change of a whole account may take, in seconds.
+WORK_WITHIN = 60.0
 
 #: How long a call that the caller has given up may still get its answer, in seconds. If it is a
 #: grant, it is released; a grant that comes after that stays until its lease ends.
@@ -111,23 +124,33 @@ class Terms:
             capacity=self.capacity,
             preferred=self.preferred,
         )
-        for field, seconds in (
-            (request.lease, self.lease),
-            (request.hold_for, self.hold_for),
-            (request.wait, wait),
-        ):
-            if seconds is not None:
-                # Sets the field, even to zero.
-                field.FromNanoseconds(round(seconds * 1e9))
-                field.SetInParent()
+        set_duration(request.lease, self.lease)
+        set_duration(request.hold_for, self.hold_for)
+        set_duration(request.wait, wait)
         return request
 
 
 def preferred_side(prefer: Optional[Side]) -> Optional[Side]:
     """The side to prefer, if it is one."""
     if prefer not in (None, "readers", "writers"):
-        raise ValueError(f'prefer is {prefer!r}, must be "readers" or "writers"')
+        raise InvalidInput.of("prefer", repr(prefer), '"readers" or "writers"')
     return prefer
+
+
+def in_order(keys: Iterable[Key]) -> Sequence[Key]:
+    """The different keys in the order in which every process acquires them."""
+    if isinstance(keys, (str, bytes)):
+        raise TypeError(f"keys is {keys!r}, must be several keys")
+    different = {key_bytes(key): key for key in keys}
+    if not 1 <= len(different) <= _KEYS_MAX:
+        raise InvalidInput.of("keys", f"{len(different)} different keys", f"1 to {_KEYS_MAX}")
+    return [key for _, key in sorted(different.items())]
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """The outcome of several releases."""
+    came = set(outcomes)
+    return next(each for each in (Outcome.LOST, Outcome.UNKNOWN, Outcome.HELD) if each in came)
 
 
 class Hold:
@@ -148,6 +171,8 @@ class Hold:
         self.dropped = False
         self.released = False
         self.lost = False
+        #: Its client was closed.
+        self.closed = False
         self._mutex = threading.Lock()
         self._process = os.getpid()
 
@@ -174,6 +199,11 @@ class Hold:
             self.lost = not self.released
             return held
 
+    def close(self) -> bool:
+        """Ends with its client. Returns whether the lock was held."""
+        self.closed = True
+        return self.lose()
+
     def renewed(self, sent: float, valid_for: float) -> None:
         self.deadline = max(self.deadline, sent + valid_for)
         self.lease = max(self.lease, valid_for)
@@ -187,8 +217,13 @@ class Hold:
         return self.deadline - self.lease / 3
 
     def failed(self, error: RingfenceError) -> None:
+        if self.error is None:
+            _log.warning("renewals of lock %s fail: %s", self, error)
         self.error = error
         self.renew_at = now() + self.lease / 24
+
+    def __str__(self) -> str:
+        return f"{self.terms.key.decode(errors='backslashreplace')!r}, token {self.token}"
 
 
 def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: int) -> Rule:
@@ -257,6 +292,8 @@ def keep(hold: Hold, timeout: float, coordinators: int) -> Rule:
         else:
             yield Pause(min(hold.renew_at, warns_at) - now())
     hold.lose()
+    if hold.lost and not hold.closed:
+        _log.warning("lock %s is lost: %s", hold, hold.error or "its time has ended")
 
 
 def _renew(
@@ -339,8 +376,18 @@ def _lost(answer: lock_pb2.ReleaseResponse) -> bool:
     return bool(answer.outcome == lock_pb2.RELEASE_OUTCOME_LOST)
 
 
-def count(service: str, method: str, request: Any, timeout: float, coordinators: int) -> Rule:
-    """A call whose repeats have one effect, so that it asks again until `timeout` is over."""
+def ask(
+    service: str,
+    method: str,
+    request: Any,
+    timeout: float,
+    coordinators: int,
+    repeatable: bool = True,
+) -> Rule:
+    """A call that is repeated until `timeout` is over.
+
+    If it is not `repeatable`, a repeat would have a second effect: only a call without effect is repeated.
+    """
     ends = now() + timeout
     failures = 0
     while True:
@@ -351,7 +398,8 @@ def count(service: str, method: str, request: Any, timeout: float, coordinators:
         except RingfenceError as error:
             failures += 1
             pause = _pause(failures, error)
-            if not error.retryable or now() + pause >= ends:
+            repeats = error.retryable and (repeatable or not error.may_have_taken_effect)
+            if not repeats or now() + pause >= ends:
                 raise
             yield Pause(pause)
 

@@ -1,7 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
-from ringfence.v1 import counter_pb2 as _counter_pb2
+from . import counter_pb2 as _counter_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Mapping as _Mapping

@@ -1,0 +1,190 @@
+"""States of locks and accounts, for people and tools: they may have changed since they were read."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Iterator, Optional, Tuple
+
+from .errors import ShardUnavailable
+from .v1 import counter_pb2, lock_pb2
+
+
+class LockKind(enum.Enum):
+    """The kinds of locks."""
+
+    #: A kind of a later release.
+    UNKNOWN = lock_pb2.LOCK_KIND_UNSPECIFIED
+    #: One holder.
+    MUTEX = lock_pb2.LOCK_KIND_MUTEX
+    #: A number of permits.
+    SEMAPHORE = lock_pb2.LOCK_KIND_SEMAPHORE
+    #: Many readers, or one writer.
+    READ_WRITE = lock_pb2.LOCK_KIND_READ_WRITE
+
+    @classmethod
+    def _missing_(cls, value: object) -> LockKind:
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A holder of a lock."""
+
+    #: The name of the holder.
+    label: str
+    #: The first of its fencing tokens. A coordinator may pass a lock from one of its callers to the
+    #: next: each gets the next token.
+    first_token: int
+    #: The number of its fencing tokens, at least 1.
+    tokens: int
+    #: The rest of its lease in seconds, unless it is renewed.
+    remaining: float
+    kind: LockKind
+    #: The number of permits that it has. 1 of other kinds.
+    permits: int
+    #: Whether it holds the lock alone: as the holder of a lock, or as a writer.
+    exclusive: bool
+
+    @classmethod
+    def of(cls, holder: lock_pb2.LockHolder) -> Holder:
+        return cls(
+            label=holder.label,
+            first_token=holder.first_token,
+            tokens=holder.tokens,
+            remaining=holder.remaining.ToNanoseconds() / 1e9,
+            kind=LockKind(holder.kind),
+            permits=holder.permits,
+            exclusive=holder.exclusive,
+        )
+
+
+@dataclass(frozen=True)
+class LockState:
+    """The holders of a lock and its waiters."""
+
+    #: In the order of their tokens. Empty: the lock is free.
+    holders: Tuple[Holder, ...]
+    #: The names of the waiters, in the order in which they get the lock: one per process.
+    waiters: Tuple[str, ...]
+
+    @classmethod
+    def of(cls, answer: lock_pb2.InspectResponse) -> LockState:
+        first = [answer.holder] if answer.HasField("holder") else []
+        holders = tuple(map(Holder.of, [*first, *answer.others]))
+        return cls(holders, tuple(waiter.label for waiter in answer.waiters))
+
+
+@dataclass(frozen=True)
+class HeldLock:
+    """A held lock of a list."""
+
+    namespace: str
+    key: bytes
+    #: The holder. Of several: the one with the least token.
+    holder: Holder
+    #: The number of waiters, one per process. It may include some that have left.
+    waiting: int
+    #: The number of other holders of a semaphore, or of a read-write lock.
+    others: int
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The leader of an election."""
+
+    #: The name of the candidate.
+    label: str
+    #: The first fencing token of the leader's process.
+    first_token: int
+
+    @classmethod
+    def of(cls, state: LockState) -> Optional[Leader]:
+        return cls(state.holders[0].label, state.holders[0].first_token) if state.holders else None
+
+
+class Listing:
+    """A list of locks while its pages arrive."""
+
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._errors: list[str] = []
+
+    def page(self, page: lock_pb2.ListResponse) -> Iterator[HeldLock]:
+        """The locks of a page that have the prefix."""
+        if page.error:
+            self._errors.append(f"the list of shard {page.shard} ends early: {page.error}")
+        for lock in page.locks:
+            if lock.key.startswith(self._prefix):
+                holder = Holder.of(lock.holder)
+                yield HeldLock(lock.namespace, lock.key, holder, lock.waiting, lock.others)
+
+    def end(self) -> None:
+        """Raises an error if locks may be missing."""
+        if self._errors:
+            raise ShardUnavailable(
+                "; ".join(self._errors),
+                reason="SHARD_UNAVAILABLE",
+                retryable=True,
+                may_have_taken_effect=False,
+            )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of an account. Amounts are in the smallest unit."""
+
+    #: Its number, from 0.
+    index: int
+    #: The amount that can be spent.
+    available: int
+    #: The amount set aside in addition.
+    held: int
+    #: Whether it may have lost its last changes: it moves no amount until it is accepted.
+    in_doubt: bool
+    #: How often it may have lost its last changes and went on.
+    losses: int
+
+
+@dataclass(frozen=True)
+class LostSegment:
+    """A segment that is lost with its shard, as the last sweep saw it. None: no sweep has seen it."""
+
+    #: Its number, from 0.
+    index: int
+    #: The amount in it, with what was set aside.
+    amount: Optional[int]
+    #: The time of the sweep, in seconds since 1970.
+    seen_at: Optional[float]
+    #: How often it may have lost its last changes by then.
+    losses: Optional[int]
+
+
+@dataclass(frozen=True)
+class AccountState:
+    """The segments of an account, not read at one instant."""
+
+    #: The number of segments that take new requests. None: it is being changed.
+    homes: Optional[int]
+    #: The segments that exist, in the order of their numbers.
+    segments: Tuple[Segment, ...]
+    #: The segments that are lost with their shards.
+    lost: Tuple[LostSegment, ...]
+
+    @classmethod
+    def of(cls, answer: counter_pb2.GetAccountResponse) -> AccountState:
+        return cls(
+            answer.homes if answer.HasField("homes") else None,
+            tuple(
+                Segment(one.index, one.available, one.held, one.in_doubt, one.losses)
+                for one in answer.segments.present
+            ),
+            tuple(map(_lost_segment, answer.segments.lost)),
+        )
+
+
+def _lost_segment(lost: counter_pb2.LostAccountSegment) -> LostSegment:
+    if not lost.HasField("last_seen"):
+        return LostSegment(lost.index, None, None, None)
+    seen = lost.last_seen
+    return LostSegment(lost.index, seen.amount, seen.at.ToNanoseconds() / 1e9, seen.losses)
