@@ -117,16 +117,17 @@ struct Inner {
     store: Arc<dyn TopologyStore>,
     servers_are_new: bool,
     coordinators: Option<Arc<dyn Coordinators>>,
-    /// Cancelled if the runtime of its tasks ends before it is stopped.
-    runtime_ended: CancellationToken,
+    /// Of a task: gone with the runtime of all tasks, or once it is stopped.
+    running: Weak<()>,
 }
 
 impl Inner {
     /// Refuses what would wait for tasks that are gone.
     fn has_runtime(&self) -> Result<(), ShardError> {
-        match self.runtime_ended.is_cancelled() {
-            false => Ok(()),
-            true => Err(ShardError::Unusable {
+        let is_there = self.running.strong_count() > 0 || self.around.stop.is_cancelled();
+        match is_there {
+            true => Ok(()),
+            false => Err(ShardError::Unusable {
                 reason: "the runtime that the client was built in has ended: build the client in a runtime that lasts as long"
                     .into(),
             }),
@@ -167,11 +168,11 @@ impl Engine {
             view: Arc::new(view),
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
-        let runtime_ended = CancellationToken::new();
-        let (ends, stop) = (runtime_ended.clone().drop_guard(), around.stop.clone());
+        let (runs, stop) = (Arc::new(()), around.stop.clone());
+        let running = Arc::downgrade(&runs);
         around.tasks.spawn(async move {
             stop.cancelled().await;
-            ends.disarm();
+            drop(runs);
         });
         let releases = Releases::start(&around, shared);
         let queues = LocalQueues::start(client, sharing, &around);
@@ -198,7 +199,7 @@ impl Engine {
             store,
             servers_are_new,
             coordinators,
-            runtime_ended,
+            running,
             around,
         });
         let stewards = (&inner.routing, &inner.store, label);
