@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{
     RedisOptions, Script, classify, diagnosis,
-    error::{is_script_missing, lacks_functions},
+    error::{is_script_missing, lacks},
     rights, scripts,
     wire::Wire,
 };
@@ -148,7 +148,7 @@ impl Connection {
         let name = format!("rf:{}:{lane}", options.client);
         greeting.cmd("CLIENT").arg("SETNAME").arg(name).ignore();
         greeting.cmd("CLIENT").arg("ID");
-        // One at a time: a server from before 7.0, which is to be named, refuses several.
+        // One at a time: before Redis 7 a call takes one.
         for section in ["server", "replication", "memory", "cluster", "persistence"] {
             greeting.cmd("INFO").arg(section);
         }
@@ -166,11 +166,15 @@ impl Connection {
             wire.run_one(&kill).await?;
         }
         let missing = match rights_by_scripts(&mut wire, options, &server).await {
-            Err(refused) if lacks_functions(&refused) => {
+            Err(refused) if lacks(&refused, &["fcall", "function"]) => {
                 server.calls = Calls::Hashes;
-                let checked = rights_by_scripts(&mut wire, options, &server).await;
-                // What is said is what would make it fast.
-                checked.map_err(|_| refused)?
+                match rights_by_scripts(&mut wire, options, &server).await {
+                    // What is said is what would make it fast.
+                    Err(error) if lacks(&error, &["evalsha", "script"]) => {
+                        return Err(refused.into());
+                    }
+                    checked => checked?,
+                }
             }
             checked => checked?,
         };

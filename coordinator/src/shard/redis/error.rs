@@ -80,12 +80,14 @@ pub(super) fn is_script_missing(error: &RedisError) -> bool {
     function || error.code() == Some("NOSCRIPT")
 }
 
-/// Whether the server has no Redis Functions, or refuses them to this user.
-pub(super) fn lacks_functions(error: &RedisError) -> bool {
+/// Whether the server does not know one of these commands, or refuses it to this user.
+pub(super) fn lacks(error: &RedisError, commands: &[&str]) -> bool {
     let text = error.to_string();
-    let of_functions = |command: &str| ["fcall", "function"].contains(&&*command.to_lowercase());
     match error.code() {
-        Some("NOPERM") => text.contains("'fcall'") || text.contains("'function|load'"),
-        _ => unknown_command(&text).is_some_and(of_functions),
+        Some("NOPERM") => commands
+            .iter()
+            .any(|command| text.contains(&format!("'{command}"))),
+        _ => unknown_command(&text)
+            .is_some_and(|unknown| commands.contains(&&*unknown.to_lowercase())),
     }
 }

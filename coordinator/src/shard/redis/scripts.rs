@@ -163,9 +163,7 @@ macro_rules! scripts {
             name: $name,
             source: include_str!(concat!("lua/", $folder, "/", $name, ".lua")),
             function: LazyLock::new(|| LIBRARY.function($name)),
-            evaluated: LazyLock::new(|| {
-                Evaluated::new($folder, include_str!(concat!("lua/", $folder, "/", $name, ".lua")))
-            }),
+            evaluated: LazyLock::new(|| Evaluated::new($folder, $constant.source)),
         };)+
 
         /// Every script.

@@ -102,12 +102,12 @@ impl Wire {
         &mut self,
         scripts: impl Iterator<Item = &'static Script>,
     ) -> RedisResult<()> {
+        let mut load = redis::pipe();
         for script in scripts {
-            let mut load = redis::cmd("SCRIPT");
-            load.arg("LOAD").arg(&script.evaluated.text);
-            self.run_one(&load).await?;
+            let text = &script.evaluated.text;
+            load.cmd("SCRIPT").arg("LOAD").arg(text).ignore();
         }
-        Ok(())
+        self.query(&load).await
     }
 
     /// Sends `commands` in one write. Returns one answer or error for each.

@@ -2,7 +2,10 @@
 
 use redis::{InfoDict, RedisResult, Value, from_redis_value};
 
-use crate::shard::{ShardError, redis::Connection};
+use crate::shard::{
+    ShardError,
+    redis::{Connection, classify},
+};
 
 /// The settings with which a server syncs every write, also while it rewrites its log.
 const SETTINGS: [(&str, &str); 3] = [
@@ -44,20 +47,22 @@ impl Log {
         for section in ["persistence", "replication", "commandstats"] {
             asked.cmd("INFO").arg(section);
         }
-        let mut answers = connection.run(&asked).await?;
+        let answers = connection.run(&asked).await?;
+        let answers: RedisResult<Vec<Value>> =
+            answers.into_iter().map(Value::extract_error).collect();
+        let mut answers = match answers.map_err(|error| classify("the log's state", &error)) {
+            // Where CONFIG may not be used, nothing tells.
+            Err(ShardError::Unusable { .. }) => return Ok(false),
+            answers => answers?,
+        };
         let info = Value::Array(answers.split_off(SETTINGS.len()));
-        let info: RedisResult<Vec<String>> = from_redis_value(info).map_err(Into::into);
-        // Where CONFIG may not be used, nothing tells.
-        let settings = answers
-            .into_iter()
-            .map(|answer| from_redis_value(answer).ok());
-        let settings: Option<Vec<(String, String)>> = settings.collect();
-        let is_set = settings.is_some_and(|settings| {
-            let is =
-                |(set, (name, value)): (&(String, String), _)| (&*set.0, &*set.1) == (name, value);
-            settings.iter().zip(SETTINGS).all(is)
-        });
-        Ok(is_set && info.is_ok_and(|info| self.is_begun(&InfoDict::new(&info.concat()))))
+        let info: Vec<String> = from_redis_value(info).unwrap_or_default();
+        let is_set = |(answer, (name, value)): (Value, (&str, &str))| {
+            let set: Result<(String, String), _> = from_redis_value(answer);
+            set.is_ok_and(|set| (&*set.0, &*set.1) == (name, value))
+        };
+        let is_set = answers.into_iter().zip(SETTINGS).all(is_set);
+        Ok(is_set && self.is_begun(&InfoDict::new(&info.concat())))
     }
 
     /// Whether the log is begun. A log that is switched on begins with a rewrite, and a kill before the end of that loses

@@ -25,7 +25,7 @@ local marks = redis.call('MGET', KEYS[1], KEYS[4])
 local now, quiet, _, arm, grace, _, from = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
 if not arm then return {-1} end
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
-local shard = {now = now, arm = arm, in_grace = from == 0 and now < grace}
+local shard = {now = now, arm = arm, in_grace = earlier_count(grace, from)}
 
 -- Takes over shares, in a slot of that mode, without asking for room: they had it at the former shard.
 local function adopt_share(mode, record, key, queue, nonce, label, te, ctr, block, lease, kind, count)

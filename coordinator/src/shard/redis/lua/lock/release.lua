@@ -28,7 +28,8 @@ if found[3] then
   quiet, te, arm, grace, _, from = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end
   by_map = quiet and tonumber(ARGV[3]) or 0
-  shard = {now = time_ms(), te = te, arm = arm, in_grace = from == 0 and time_ms() < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
+  shard = {now = time_ms(), te = te, arm = arm, in_grace = earlier_count(grace, from), ctr = KEYS[2],
+    top = tonumber(ARGV[4])}
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 

@@ -27,7 +27,7 @@ local quiet, te, arm, grace, _, from = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local now = time_ms()
-local shard = {now = now, te = te, arm = arm, in_grace = from == 0 and now < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
+local shard = {now = now, te = te, arm = arm, in_grace = earlier_count(grace, from), ctr = KEYS[2], top = tonumber(ARGV[4])}
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
 -- Passes a key without a live mutex on, and its record of shares, if it has one; in a slot of that mode, out of grace.

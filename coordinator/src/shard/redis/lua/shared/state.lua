@@ -25,6 +25,11 @@ local function grace_of(grace, from, epoch)
   return epoch < from and 0 or grace
 end
 
+-- Whether records of earlier armings count: in grace after an arming, and not in one of slots opened by force.
+local function earlier_count(grace, from)
+  return from == 0 and time_ms() < grace
+end
+
 -- The state that a batch needs: whether this life is quiet at the sender's map; its token epoch and arm epoch; the end
 -- of its grace; the map version at which a namespace was last declared; the epoch from which grace concerns slots. Nothing
 -- if it is not armed. If it is marked quiet, the state is not read: no namespace was declared since the sender's map.
