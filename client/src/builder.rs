@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, io, ops::Range, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
     engine::{CoordinatorError, Coordinators, Engine, Handoff, Parts, Sharing},
@@ -347,38 +348,42 @@ impl Builder {
     /// # Cancel safety
     ///
     /// Dropping the future may leave a topology half founded: the next client finishes it.
-    pub async fn build(self) -> Result<Client, BuildError> {
-        for namespace in self.sharing.linger.keys() {
-            Namespace::new(namespace)?;
-        }
-        let namespaces = self.namespaces()?;
-        let random = Arc::new(self.seed.map_or_else(Random::from_os, Random::seeded));
-        let client = match &self.place {
-            None | Some(Place::Embedded(0)) => return Err(BuildError::NoShards),
-            Some(Place::Servers(urls)) if urls.is_empty() => return Err(BuildError::NoShards),
-            Some(Place::Servers(_)) if self.seed.is_some() => {
-                return Err(BuildError::SeedOnServers);
+    pub fn build(self) -> BoxFuture<'static, Result<Client, BuildError>> {
+        Box::pin(async move {
+            for namespace in self.sharing.linger.keys() {
+                Namespace::new(namespace)?;
             }
-            Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random, None).await?,
-            Some(Place::Servers(urls)) => servers::build(&self, urls, random).await?,
-            #[cfg(feature = "service")]
-            Some(Place::Service(coordinators)) => {
-                let coordinators = coordinators.clone();
-                return crate::service::build(self, coordinators, random).await;
+            let namespaces = self.namespaces()?;
+            let random = Arc::new(self.seed.map_or_else(Random::from_os, Random::seeded));
+            let client = match &self.place {
+                None | Some(Place::Embedded(0)) => return Err(BuildError::NoShards),
+                Some(Place::Servers(urls)) if urls.is_empty() => return Err(BuildError::NoShards),
+                Some(Place::Servers(_)) if self.seed.is_some() => {
+                    return Err(BuildError::SeedOnServers);
+                }
+                Some(Place::Embedded(shards)) => {
+                    embedded::build(&self, *shards, random, None).await?
+                }
+                Some(Place::Servers(urls)) => servers::build(&self, urls, random).await?,
+                #[cfg(feature = "service")]
+                Some(Place::Service(coordinators)) => {
+                    let coordinators = coordinators.clone();
+                    return crate::service::build(self, coordinators, random).await;
+                }
+            };
+            let there = &client.topology().namespaces;
+            for (namespace, replicas) in namespaces.iter() {
+                let declared = there.replicas(namespace);
+                if declared != replicas {
+                    return Err(BuildError::Replicas {
+                        namespace: namespace.clone(),
+                        declared,
+                        replicas,
+                    });
+                }
             }
-        };
-        let there = &client.topology().namespaces;
-        for (namespace, replicas) in namespaces.iter() {
-            let declared = there.replicas(namespace);
-            if declared != replicas {
-                return Err(BuildError::Replicas {
-                    namespace: namespace.clone(),
-                    declared,
-                    replicas,
-                });
-            }
-        }
-        Ok(client)
+            Ok(client)
+        })
     }
 
     /// The namespaces with replicas.

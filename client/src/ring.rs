@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use futures_util::future::BoxFuture;
 use ringfence_coordinator::{
     engine::Engine,
     mover::{Mover, Pace, Progress, Resized},
@@ -184,27 +185,29 @@ impl Ring<'_> {
     /// # Cancel safety
     ///
     /// Dropping the future may leave the resize begun: [`resume`](Self::resume) continues it.
-    pub async fn reshape(&self, reshape: Reshape) -> Result<Resize, ReshapeError> {
-        if let Some(goal) = &self.0.engine.refresh().await?.goal {
-            // Checked before the first request to a server that will join.
-            let goal = goal.to_string();
-            return Err(ResizeError::UnderWay { goal }.into());
-        }
-        let mut change = Change {
-            add: Vec::new(),
-            remove: reshape.remove,
-            weigh: reshape.weigh,
-        };
-        for shard in reshape.add {
-            let taken = change
-                .add
-                .iter()
-                .map(|founder: &Founder| founder.id.clone());
-            let founder = self.take_in(shard, taken.collect()).await?;
-            change.add.push(founder);
-        }
-        self.0.engine.begin(change).await?;
-        Ok(self.resume())
+    pub fn reshape(&self, reshape: Reshape) -> BoxFuture<'_, Result<Resize, ReshapeError>> {
+        Box::pin(async move {
+            if let Some(goal) = &self.0.engine.refresh().await?.goal {
+                // Checked before the first request to a server that will join.
+                let goal = goal.to_string();
+                return Err(ResizeError::UnderWay { goal }.into());
+            }
+            let mut change = Change {
+                add: Vec::new(),
+                remove: reshape.remove,
+                weigh: reshape.weigh,
+            };
+            for shard in reshape.add {
+                let taken = change
+                    .add
+                    .iter()
+                    .map(|founder: &Founder| founder.id.clone());
+                let founder = self.take_in(shard, taken.collect()).await?;
+                change.add.push(founder);
+            }
+            self.0.engine.begin(change).await?;
+            Ok(self.resume())
+        })
     }
 
     /// Turns the resize under way back; turning back twice continues it. The result is
@@ -276,9 +279,11 @@ impl Resize {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the resize as it is; any process may [resume](Ring::resume) it.
-    pub async fn run(&self) -> Result<Resized, TopologyError> {
-        let resized = self.mover.run().await?;
-        self.engine.refresh().await?;
-        Ok(resized)
+    pub fn run(&self) -> BoxFuture<'_, Result<Resized, TopologyError>> {
+        Box::pin(async move {
+            let resized = self.mover.run().await?;
+            self.engine.refresh().await?;
+            Ok(resized)
+        })
     }
 }

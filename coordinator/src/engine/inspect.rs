@@ -2,7 +2,11 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-use futures_util::{StreamExt, future::join_all, stream::BoxStream};
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, join_all},
+    stream::BoxStream,
+};
 use hashbrown::{HashMap, HashSet};
 use ringfence_ring::{Replicas, ShardId};
 
@@ -28,22 +32,24 @@ impl Engine {
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
-    pub async fn inspect(
-        &self,
-        namespace: &Namespace,
-        key: &[u8],
-    ) -> Result<Inspection, AcquireError> {
-        let key = self.key(namespace, key)?;
-        self.0.has_runtime()?;
-        if let Some(coordinators) = &self.0.coordinators {
-            return coordinators.inspect(&key).await;
-        }
-        let declaration = self.0.routing.declaration(&key);
-        let mut replicas = self.0.inspect_replicas(&key).await;
-        match replicas.len() {
-            1 => Ok(replicas.remove(0).found?),
-            _ => of_a_majority(declaration.replicas, replicas),
-        }
+    pub fn inspect<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a [u8],
+    ) -> BoxFuture<'a, Result<Inspection, AcquireError>> {
+        Box::pin(async move {
+            let key = self.key(namespace, key)?;
+            self.0.has_runtime()?;
+            if let Some(coordinators) = &self.0.coordinators {
+                return coordinators.inspect(&key).await;
+            }
+            let declaration = self.0.routing.declaration(&key);
+            let mut replicas = self.0.inspect_replicas(&key).await;
+            match replicas.len() {
+                1 => Ok(replicas.remove(0).found?),
+                _ => of_a_majority(declaration.replicas, replicas),
+            }
+        })
     }
 
     /// Each replica of the lock of `key`, in the order of their ranks, as its shard knows it.
@@ -55,13 +61,15 @@ impl Engine {
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
-    pub async fn inspect_replicas(
-        &self,
-        namespace: &Namespace,
-        key: &[u8],
-    ) -> Result<Vec<ReplicaInspection>, AcquireError> {
-        let key = self.key(namespace, key)?;
-        Ok(self.0.inspect_replicas(&key).await)
+    pub fn inspect_replicas<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a [u8],
+    ) -> BoxFuture<'a, Result<Vec<ReplicaInspection>, AcquireError>> {
+        Box::pin(async move {
+            let key = self.key(namespace, key)?;
+            Ok(self.0.inspect_replicas(&key).await)
+        })
     }
 
     /// Takes `key` from all of its holders, and returns them by their tokens: none if the key was free. A lock with replicas
@@ -76,44 +84,46 @@ impl Engine {
     /// # Cancel safety
     ///
     /// Dropping the future may leave the lock released or not.
-    pub async fn force_release(
-        &self,
-        namespace: &Namespace,
-        key: &[u8],
-        reason: &str,
-    ) -> Result<Vec<Holder>, AcquireError> {
-        let key = self.key(namespace, key)?;
-        self.0.has_runtime()?;
-        if let Some(coordinators) = &self.0.coordinators {
-            return coordinators.force_release(&key, reason).await;
-        }
-        let ranks = self.0.routing.ranks_of(&key);
-        let majority = ranks.len() / 2 + 1;
-        // At once: the holder writes no record again in between.
-        let takes = join_all(ranks.iter().map(|rank| self.0.take(rank))).await;
-        let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
-        for (holders, end) in takes {
-            match end {
-                Ok(()) => {
-                    answered += 1;
-                    held += usize::from(!holders.is_empty());
-                }
-                Err(error) => failed = Some(error),
+    pub fn force_release<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        key: &'a [u8],
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Holder>, AcquireError>> {
+        Box::pin(async move {
+            let key = self.key(namespace, key)?;
+            self.0.has_runtime()?;
+            if let Some(coordinators) = &self.0.coordinators {
+                return coordinators.force_release(&key, reason).await;
             }
-            taken.extend(holders);
-        }
-        let released = held >= majority;
-        for holder in &taken {
-            self.0.queues.taken(&key, holder.nonce);
-            tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
-        }
-        if let Some(error) = failed.filter(|_| answered < majority) {
-            return Err(error.into());
-        }
-        if majority > 1 {
-            taken.truncate(usize::from(released));
-        }
-        Ok(taken)
+            let ranks = self.0.routing.ranks_of(&key);
+            let majority = ranks.len() / 2 + 1;
+            // At once: the holder writes no record again in between.
+            let takes = join_all(ranks.iter().map(|rank| self.0.take(rank))).await;
+            let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
+            for (holders, end) in takes {
+                match end {
+                    Ok(()) => {
+                        answered += 1;
+                        held += usize::from(!holders.is_empty());
+                    }
+                    Err(error) => failed = Some(error),
+                }
+                taken.extend(holders);
+            }
+            let released = held >= majority;
+            for holder in &taken {
+                self.0.queues.taken(&key, holder.nonce);
+                tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
+            }
+            if let Some(error) = failed.filter(|_| answered < majority) {
+                return Err(error.into());
+            }
+            if majority > 1 {
+                taken.truncate(usize::from(released));
+            }
+            Ok(taken)
+        })
     }
 
     /// The held locks, of `namespace` or of all, page by page. A lock with replicas is listed for each of them. Sends no request yet.

@@ -32,6 +32,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use ringfence_ring::ShardId;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -145,67 +146,69 @@ impl Engine {
     /// # Cancel safety
     ///
     /// Dropping the future stops everything it has started.
-    pub async fn start(parts: Parts) -> Self {
-        let Parts {
-            clock,
-            random,
-            client,
-            label,
-            store,
-            topology,
-            dial,
-            sharing,
-            servers_are_new,
-            shared,
-            coordinators,
-        } = parts;
-        let view = ViewLease::new(topology.constants.view_lease());
-        let around = Context {
-            clock,
-            random,
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-            view: Arc::new(view),
-        };
-        let stop_if_dropped = around.stop.clone().drop_guard();
-        let (runs, stop) = (Arc::new(()), around.stop.clone());
-        let running = Arc::downgrade(&runs);
-        around.tasks.spawn(async move {
-            stop.cancelled().await;
-            drop(runs);
-        });
-        let releases = Releases::start(&around, shared);
-        let queues = LocalQueues::start(client, sharing, &around);
-        let requests = Requests::new(client, queues.clone(), releases, &around);
-        let routing = Routing::new(topology, dial, client, requests.clone(), &around);
-        let routing = Arc::new(routing);
-        requests.start(&routing);
-        let authority: Arc<dyn Authority> = match &coordinators {
-            None => Arc::new(Shards(Arc::new(Ring {
-                requests: requests.clone(),
-                routing: routing.clone(),
-            }))),
-            Some(coordinators) => {
-                let remote = Remote::new(coordinators.clone(), requests.clone());
-                Arc::new(Service(remote))
-            }
-        };
-        let queues = Handle::new(queues, authority);
-        let inner = Arc::new(Inner {
-            label: label.clone(),
-            queues,
-            routing,
-            requests,
-            store,
-            servers_are_new,
-            coordinators,
-            running,
-            around,
-        });
-        let stewards = (&inner.routing, &inner.store, label);
-        monitor::start(stewards, &inner.around, servers_are_new).await;
-        stop_if_dropped.disarm();
-        Self(inner)
+    pub fn start(parts: Parts) -> BoxFuture<'static, Self> {
+        Box::pin(async move {
+            let Parts {
+                clock,
+                random,
+                client,
+                label,
+                store,
+                topology,
+                dial,
+                sharing,
+                servers_are_new,
+                shared,
+                coordinators,
+            } = parts;
+            let view = ViewLease::new(topology.constants.view_lease());
+            let around = Context {
+                clock,
+                random,
+                tasks: TaskTracker::new(),
+                stop: CancellationToken::new(),
+                view: Arc::new(view),
+            };
+            let stop_if_dropped = around.stop.clone().drop_guard();
+            let (runs, stop) = (Arc::new(()), around.stop.clone());
+            let running = Arc::downgrade(&runs);
+            around.tasks.spawn(async move {
+                stop.cancelled().await;
+                drop(runs);
+            });
+            let releases = Releases::start(&around, shared);
+            let queues = LocalQueues::start(client, sharing, &around);
+            let requests = Requests::new(client, queues.clone(), releases, &around);
+            let routing = Routing::new(topology, dial, client, requests.clone(), &around);
+            let routing = Arc::new(routing);
+            requests.start(&routing);
+            let authority: Arc<dyn Authority> = match &coordinators {
+                None => Arc::new(Shards(Arc::new(Ring {
+                    requests: requests.clone(),
+                    routing: routing.clone(),
+                }))),
+                Some(coordinators) => {
+                    let remote = Remote::new(coordinators.clone(), requests.clone());
+                    Arc::new(Service(remote))
+                }
+            };
+            let queues = Handle::new(queues, authority);
+            let inner = Arc::new(Inner {
+                label: label.clone(),
+                queues,
+                routing,
+                requests,
+                store,
+                servers_are_new,
+                coordinators,
+                running,
+                around,
+            });
+            let stewards = (&inner.routing, &inner.store, label);
+            monitor::start(stewards, &inner.around, servers_are_new).await;
+            stop_if_dropped.disarm();
+            Self(inner)
+        })
     }
 
     /// The clock of all deadlines.

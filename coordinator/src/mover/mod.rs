@@ -53,6 +53,7 @@ mod slot_migration;
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use ringfence_ring::Replicas;
 use tokio::{sync::watch, time::sleep};
 
@@ -191,11 +192,13 @@ impl Mover {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the record as it is: a run of any process continues from it.
-    pub async fn run(&self) -> Result<Resized, TopologyError> {
-        let record = self.load().await?;
-        let slots_in_flight = self.pace.slots_in_flight;
-        let run = Run::new(self.around.clone(), record, slots_in_flight, &self.progress);
-        run.complete().await
+    pub fn run(&self) -> BoxFuture<'_, Result<Resized, TopologyError>> {
+        Box::pin(async move {
+            let record = self.load().await?;
+            let slots_in_flight = self.pace.slots_in_flight;
+            let run = Run::new(self.around.clone(), record, slots_in_flight, &self.progress);
+            run.complete().await
+        })
     }
 
     /// Declares that each lock of `namespace` has `replicas`, for good, while processes use the ring. Takes some seconds, and
@@ -209,12 +212,12 @@ impl Mover {
     /// # Cancel safety
     ///
     /// Dropping the future grants no lock of the namespace until the call is repeated.
-    pub async fn declare(
-        &self,
-        namespace: &Namespace,
+    pub fn declare<'a>(
+        &'a self,
+        namespace: &'a Namespace,
         replicas: Replicas,
-    ) -> Result<(), NamespaceError> {
-        self.around.declare(namespace, replicas).await
+    ) -> BoxFuture<'a, Result<(), NamespaceError>> {
+        Box::pin(async move { self.around.declare(namespace, replicas).await })
     }
 
     /// The record in force, as soon as there is an answer.

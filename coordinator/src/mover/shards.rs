@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use ringfence_ring::{ShardId, Slot};
@@ -279,37 +280,39 @@ impl Shards {
     }
 
     /// Connects, and has the life there armed. `record` must name it.
-    async fn connect(
-        &self,
-        record: &Topology,
-        id: &ShardId,
-        member: &mut Member,
-    ) -> Result<Box<dyn MigrationLink>, Trouble> {
-        let shard = member.shard.clone();
-        let connected = within(shard.connect_migration(member.former.clone())).await;
-        let mut link = connected.map_err(|error| self.failed(id, member, &error))?;
-        member.former = Some((link.life().clone(), link.connection()));
-        let arming = Arming {
-            shard: id,
-            store: &*self.around.store,
-            clock: &*self.around.clock,
-            random: &self.around.random,
-            servers_are_new: self.around.servers_are_new,
-        };
-        let named = Arc::new(record.clone());
-        let brought_up = arming.bring_up(&mut *link, named, &mut member.known);
-        let (topology, armed) = match within(brought_up).await {
-            Ok(Some(brought_up)) => brought_up,
-            Ok(None) => return Err(Trouble::Outdated),
-            Err(ArmError::Topology(error)) => return Err(Trouble::Store(error)),
-            Err(ArmError::Shard(error)) => return Err(self.failed(id, member, &error)),
-        };
-        member.grace_until = self.around.clock.now() + armed.grace_left;
-        if topology.version() > record.version() {
-            member.link = Some(link);
-            return Err(Trouble::Outdated);
-        }
-        Ok(link)
+    fn connect<'a>(
+        &'a self,
+        record: &'a Topology,
+        id: &'a ShardId,
+        member: &'a mut Member,
+    ) -> BoxFuture<'a, Result<Box<dyn MigrationLink>, Trouble>> {
+        Box::pin(async move {
+            let shard = member.shard.clone();
+            let connected = within(shard.connect_migration(member.former.clone())).await;
+            let mut link = connected.map_err(|error| self.failed(id, member, &error))?;
+            member.former = Some((link.life().clone(), link.connection()));
+            let arming = Arming {
+                shard: id,
+                store: &*self.around.store,
+                clock: &*self.around.clock,
+                random: &self.around.random,
+                servers_are_new: self.around.servers_are_new,
+            };
+            let named = Arc::new(record.clone());
+            let brought_up = arming.bring_up(&mut *link, named, &mut member.known);
+            let (topology, armed) = match within(brought_up).await {
+                Ok(Some(brought_up)) => brought_up,
+                Ok(None) => return Err(Trouble::Outdated),
+                Err(ArmError::Topology(error)) => return Err(Trouble::Store(error)),
+                Err(ArmError::Shard(error)) => return Err(self.failed(id, member, &error)),
+            };
+            member.grace_until = self.around.clock.now() + armed.grace_left;
+            if topology.version() > record.version() {
+                member.link = Some(link);
+                return Err(Trouble::Outdated);
+            }
+            Ok(link)
+        })
     }
 
     /// Keeps the connection, unless `answer` ended it. Moves that wait for a shard in grace go on waiting.

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::{
@@ -104,23 +105,25 @@ impl RedisServerBuilder {
     /// # Cancel safety
     ///
     /// Dropping the future kills the started server.
-    pub async fn spawn(self) -> Result<RedisServer, SpawnError> {
-        let dir = TempDir::with_prefix("ringfence-redis-");
-        let dir = dir.map_err(|source| system("make a directory", source))?;
-        let mut server = RedisServer {
-            builder: self,
-            dir,
-            port: 0,
-            process: None,
-        };
-        let mut attempt = 1;
-        loop {
-            server.port = free_port()?;
-            match server.start().await {
-                Err(SpawnError::Ended { .. }) if attempt < ATTEMPTS_MAX => attempt += 1,
-                started => return started.map(|()| server),
+    pub fn spawn(self) -> BoxFuture<'static, Result<RedisServer, SpawnError>> {
+        Box::pin(async move {
+            let dir = TempDir::with_prefix("ringfence-redis-");
+            let dir = dir.map_err(|source| system("make a directory", source))?;
+            let mut server = RedisServer {
+                builder: self,
+                dir,
+                port: 0,
+                process: None,
+            };
+            let mut attempt = 1;
+            loop {
+                server.port = free_port()?;
+                match server.start().await {
+                    Err(SpawnError::Ended { .. }) if attempt < ATTEMPTS_MAX => attempt += 1,
+                    started => return started.map(|()| server),
+                }
             }
-        }
+        })
     }
 }
 

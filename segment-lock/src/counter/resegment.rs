@@ -9,6 +9,7 @@ use crate::{
     Account, Layout, Manifest, ManifestError, Terms, VersionedManifest,
     segment::{Create, ReadCopy, Refusal, Reply, Request, clocks_agree},
 };
+use futures_util::future::BoxFuture;
 
 /// A plan begins this long after the time up to which a request may be from the future, in ms: the clocks of segments
 /// differ a little.
@@ -21,41 +22,43 @@ impl Counter {
     ///
     /// A number out of range; an account of that name with other terms; or [`CounterError::Lost`] if the account exists
     /// and lost segments.
-    pub async fn create(
+    pub fn create(
         storage: Storage,
         account: Account,
         terms: Terms,
         segments: u32,
-    ) -> Result<Self, CounterError> {
-        let counter = Self::open(storage, account);
-        let mut lost = LostSegments::default();
-        let mut patience = Patience::default();
-        loop {
-            patience.round()?;
-            let (version, manifest) = counter.stored_manifest(terms).await?;
-            if manifest.exists() {
-                // A segment without an answer is not lost.
-                let found = counter.inspect_by(&manifest).await.unwrap_or_default();
-                lost = found.lost;
-                break;
+    ) -> BoxFuture<'static, Result<Self, CounterError>> {
+        Box::pin(async move {
+            let counter = Self::open(storage, account);
+            let mut lost = LostSegments::default();
+            let mut patience = Patience::default();
+            loop {
+                patience.round()?;
+                let (version, manifest) = counter.stored_manifest(terms).await?;
+                if manifest.exists() {
+                    // A segment without an answer is not lost.
+                    let found = counter.inspect_by(&manifest).await.unwrap_or_default();
+                    lost = found.lost;
+                    break;
+                }
+                let next = manifest.create(terms, segments, counter.place())?;
+                let manifests = &counter.storage.manifests;
+                if manifests.swap(&counter.account, version, next).await? {
+                    break;
+                }
             }
-            let next = manifest.create(terms, segments, counter.place())?;
-            let manifests = &counter.storage.manifests;
-            if manifests.swap(&counter.account, version, next).await? {
-                break;
+            let account = counter.account.clone();
+            if counter.newest_manifest().await?.terms() != terms {
+                return Err(CounterError::AccountExists { account });
             }
-        }
-        let account = counter.account.clone();
-        if counter.newest_manifest().await?.terms() != terms {
-            return Err(CounterError::AccountExists { account });
-        }
-        match lost.0.is_empty() {
-            true => Ok(counter),
-            false => Err(CounterError::Lost {
-                account,
-                segments: lost,
-            }),
-        }
+            match lost.0.is_empty() {
+                true => Ok(counter),
+                false => Err(CounterError::Lost {
+                    account,
+                    segments: lost,
+                }),
+            }
+        })
     }
 
     /// Changes the number of segments that are homes, during normal use. Former homes remain: they have the answers to
@@ -66,29 +69,33 @@ impl Counter {
     /// A number out of range; too many changes of this account; [`CounterError::Lost`] if the account lost segments, which
     /// cannot be prepared; or the storage of an old or a new segment gave no answer. Then a change that was begun is not in
     /// force: a repeat finishes it, and another number takes its place, also the one in force.
-    pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
-        let mut patience = Patience::default();
-        loop {
-            patience.round()?;
-            let found = self.certain_manifest().await?;
-            let in_force = found.manifest.layouts().last();
-            match found.manifest.planned() {
-                Some(plan) => match self.finish(&found, plan, 0).await {
-                    Ok(()) => continue,
-                    Err(_) if found.manifest.serves() && plan.segments != segments => {}
-                    Err(error) => return Err(error),
-                },
-                None if in_force.is_some_and(|layout| layout.segments == segments) => return Ok(()),
-                None => {}
+    pub fn resegment(&self, segments: u32) -> BoxFuture<'_, Result<(), CounterError>> {
+        Box::pin(async move {
+            let mut patience = Patience::default();
+            loop {
+                patience.round()?;
+                let found = self.certain_manifest().await?;
+                let in_force = found.manifest.layouts().last();
+                match found.manifest.planned() {
+                    Some(plan) => match self.finish(&found, plan, 0).await {
+                        Ok(()) => continue,
+                        Err(_) if found.manifest.serves() && plan.segments != segments => {}
+                        Err(error) => return Err(error),
+                    },
+                    None if in_force.is_some_and(|layout| layout.segments == segments) => {
+                        return Ok(());
+                    }
+                    None => {}
+                }
+                let next = self
+                    .next_plan(found.manifest.without_plan(), segments)
+                    .await?;
+                self.storage
+                    .manifests
+                    .swap(&self.account, found.version, next)
+                    .await?;
             }
-            let next = self
-                .next_plan(found.manifest.without_plan(), segments)
-                .await?;
-            self.storage
-                .manifests
-                .swap(&self.account, found.version, next)
-                .await?;
-        }
+        })
     }
 
     /// `manifest` with a plan that can be finished now: the storage of each segment, old or new, gives an answer.
@@ -191,35 +198,41 @@ impl Counter {
 
     /// Reads the manifest, and finishes its plan if there is one. A manifest that may have gone back in time is
     /// restored first. `prepared`: the greatest generation that a segment is known to be prepared for.
-    pub(super) async fn finished_manifest(
+    pub(super) fn finished_manifest(
         &self,
         prepared: u64,
-    ) -> Result<VersionedManifest, CounterError> {
-        let mut patience = Patience::default();
-        loop {
-            patience.round()?;
-            let found = self.certain_manifest().await?;
-            match found.manifest.planned() {
-                None => return Ok(found),
-                Some(plan) => self.finish(&found, plan, prepared).await?,
+    ) -> BoxFuture<'_, Result<VersionedManifest, CounterError>> {
+        Box::pin(async move {
+            let mut patience = Patience::default();
+            loop {
+                patience.round()?;
+                let found = self.certain_manifest().await?;
+                match found.manifest.planned() {
+                    None => return Ok(found),
+                    Some(plan) => self.finish(&found, plan, prepared).await?,
+                }
             }
-        }
+        })
     }
 
     /// Reads the manifest, and restores it if it may have gone back in time. Does not finish a plan, which a doubtful
     /// segment would prevent.
-    pub(super) async fn certain_manifest(&self) -> Result<VersionedManifest, CounterError> {
-        let mut patience = Patience::default();
-        loop {
-            patience.round()?;
-            let read = self.storage.manifests.read(&self.account).await?;
-            let found = read.filter(|found| found.manifest.exists());
-            let found = found.ok_or_else(|| self.absent())?;
-            match found.in_doubt {
-                false => return Ok(found),
-                true => self.restore(&found).await?,
+    pub(super) fn certain_manifest(
+        &self,
+    ) -> BoxFuture<'_, Result<VersionedManifest, CounterError>> {
+        Box::pin(async move {
+            let mut patience = Patience::default();
+            loop {
+                patience.round()?;
+                let read = self.storage.manifests.read(&self.account).await?;
+                let found = read.filter(|found| found.manifest.exists());
+                let found = found.ok_or_else(|| self.absent())?;
+                match found.in_doubt {
+                    false => return Ok(found),
+                    true => self.restore(&found).await?,
+                }
             }
-        }
+        })
     }
 
     /// Makes the new segments for the plan, then prepares the others, and commits it. If a segment has decided a request

@@ -4,6 +4,8 @@
 //! is prepared for, the manifest with that plan existed. Whether the plan was committed is unknown, and does not
 //! matter: it is finished like any other plan.
 
+use futures_util::future::BoxFuture;
+
 use super::{Counter, CounterError};
 use crate::{
     Manifest, VersionedManifest,
@@ -13,21 +15,26 @@ use crate::{
 impl Counter {
     /// Swaps in the newest copy of the manifest that any segment has. If none is newer than `found`, and `found` is in
     /// doubt, swaps in `found` itself, which ends the doubt. If another caller was faster, does nothing.
-    pub(super) async fn restore(&self, found: &VersionedManifest) -> Result<(), CounterError> {
-        let VersionedManifest {
-            version, manifest, ..
-        } = found;
-        let copy = self
-            .newest_copy(manifest, manifest.newest_generation())
-            .await?;
-        let restored = match copy {
-            Some(copy) => copy,
-            None if found.in_doubt => manifest.clone().restored(manifest, false),
-            None => return Ok(()),
-        };
-        let manifests = &self.storage.manifests;
-        manifests.swap(&self.account, *version, restored).await?;
-        Ok(())
+    pub(super) fn restore<'a>(
+        &'a self,
+        found: &'a VersionedManifest,
+    ) -> BoxFuture<'a, Result<(), CounterError>> {
+        Box::pin(async move {
+            let VersionedManifest {
+                version, manifest, ..
+            } = found;
+            let copy = self
+                .newest_copy(manifest, manifest.newest_generation())
+                .await?;
+            let restored = match copy {
+                Some(copy) => copy,
+                None if found.in_doubt => manifest.clone().restored(manifest, false),
+                None => return Ok(()),
+            };
+            let manifests = &self.storage.manifests;
+            manifests.swap(&self.account, *version, restored).await?;
+            Ok(())
+        })
     }
 
     /// The newest copy of the manifest, if its plan has a later generation than `known`. If a copy names segments that

@@ -9,6 +9,7 @@ use crate::{
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
     segment::{Expire, Purge, Reply, Request, SegmentView},
 };
+use futures_util::future::BoxFuture;
 
 /// The results of a sweep.
 #[derive(Clone, Debug, Default)]
@@ -33,20 +34,22 @@ impl Counter {
     /// # Errors
     ///
     /// The account's manifest cannot be read. All other errors are in the result.
-    pub async fn sweep(&self) -> Result<Swept, CounterError> {
-        let finished = self.finished_manifest(0).await;
-        let manifest = self.newest_manifest().await?;
-        let mut swept = Swept {
-            errors: finished.err().into_iter().collect(),
-            ..Swept::default()
-        };
-        let there = self.see(&manifest, &mut swept).await;
-        for index in there {
-            if let Err(error) = self.sweep_segment(&manifest, index, &mut swept).await {
-                swept.errors.push(error);
+    pub fn sweep(&self) -> BoxFuture<'_, Result<Swept, CounterError>> {
+        Box::pin(async move {
+            let finished = self.finished_manifest(0).await;
+            let manifest = self.newest_manifest().await?;
+            let mut swept = Swept {
+                errors: finished.err().into_iter().collect(),
+                ..Swept::default()
+            };
+            let there = self.see(&manifest, &mut swept).await;
+            for index in there {
+                if let Err(error) = self.sweep_segment(&manifest, index, &mut swept).await {
+                    swept.errors.push(error);
+                }
             }
-        }
-        Ok(swept)
+            Ok(swept)
+        })
     }
 
     /// Records the content of every segment in the manifest, for the case that a segment is lost later. Returns the

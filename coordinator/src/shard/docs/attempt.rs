@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
 use tokio::{sync::OwnedMutexGuard, time::sleep};
 
@@ -140,92 +141,107 @@ impl Desk {
                 self.view.put(life, name, document.as_ref())?;
             }
         };
-        let keyed: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
-        if !keyed.is_empty() {
-            self.written.clear();
-        }
-        let found = self.session.read(&keyed, draw(&self.view)).await?;
-        if found.head_is_stale {
-            self.view = View::default();
-        }
-        self.view.slack_ms = found.slack_ms;
-        self.view.moment = self.session.moment();
-        let mut locks = Locks::default();
-        for (key, document) in keys.iter().zip(&found.documents) {
-            locks.read(key.clone(), document.as_ref())?;
-        }
-        Ok(Read {
-            names,
-            locks,
-            now_ms: found.now_ms,
-            last: found.last,
-            drawn: found.drawn,
-            head_is_stale: found.head_is_stale,
-            is_recalled: false,
-            _turn: None,
+        let draw = draw(&self.view);
+        self.read_locks(names, keys, draw).await
+    }
+
+    /// Reads `keys`, and draws tokens.
+    fn read_locks<'a>(
+        &'a mut self,
+        names: BTreeSet<Name>,
+        keys: &'a BTreeSet<LockKey>,
+        draw: Option<Draw>,
+    ) -> BoxFuture<'a, Result<Read, ShardError>> {
+        Box::pin(async move {
+            let keyed: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
+            if !keyed.is_empty() {
+                self.written.clear();
+            }
+            let found = self.session.read(&keyed, draw).await?;
+            if found.head_is_stale {
+                self.view = View::default();
+            }
+            self.view.slack_ms = found.slack_ms;
+            self.view.moment = self.session.moment();
+            let mut locks = Locks::default();
+            for (key, document) in keys.iter().zip(&found.documents) {
+                locks.read(key.clone(), document.as_ref())?;
+            }
+            Ok(Read {
+                names,
+                locks,
+                now_ms: found.now_ms,
+                last: found.last,
+                drawn: found.drawn,
+                head_is_stale: found.head_is_stale,
+                is_recalled: false,
+                _turn: None,
+            })
         })
     }
 
     /// Commits what the rules changed, if all that the request depends on is as it was read. Returns whether it was done.
-    pub(super) async fn commit(
-        &mut self,
-        read: &Read,
+    pub(super) fn commit<'a>(
+        &'a mut self,
+        read: &'a Read,
         changes: Changes,
-    ) -> Result<bool, ShardError> {
-        let Changes {
-            mut writes,
-            tokens,
-            notifications,
-            announcement,
-        } = changes;
-        let now_ms = read.now_ms;
-        let version = |name: &Name| (name.clone(), self.view.version(name));
-        let is_written = |name: &Name| writes.iter().any(|write| write.name == *name);
-        let is_checked = |name: &&Name| !matches!(name, Name::Slots(_)) && !is_written(name);
-        let unwritten = read.names.iter().filter(is_checked);
-        let checks: Vec<(Name, Expected)> =
-            unwritten.map(version).chain(read.locks.checks()).collect();
-        writes.extend(read.locks.writes(now_ms));
-        let until = self.view.unchanged_until(now_ms);
-        let until = until.min(read.locks.unchanged_until(now_ms));
-        let message = |notification: &Notification| {
-            let text = codec::notification_text(notification);
-            (notification.client(), text)
-        };
-        let commit = Commit {
-            checks,
-            writes,
-            // SQL has signed numbers.
-            version: self.random.below(1 << 63),
-            tokens,
-            not_after_ms: until.min(now_ms.saturating_add(millis(COMMIT_WITHIN))),
-            messages: notifications
-                .iter()
-                .map(message)
-                .chain(announcement.map(|text| (WATCHERS, text)))
-                .collect(),
-        };
-        match self.session.commit(&commit).await? {
-            Committed::Done => {
-                self.view.committed(&commit.writes, commit.version);
-                for (key, state) in read.locks.changed() {
-                    match state.may_be_recalled() {
-                        true => {
-                            let written = (commit.version, state.clone());
-                            self.written.insert(key.clone(), written);
+    ) -> BoxFuture<'a, Result<bool, ShardError>> {
+        Box::pin(async move {
+            let Changes {
+                mut writes,
+                tokens,
+                notifications,
+                announcement,
+            } = changes;
+            let now_ms = read.now_ms;
+            let version = |name: &Name| (name.clone(), self.view.version(name));
+            let is_written = |name: &Name| writes.iter().any(|write| write.name == *name);
+            let is_checked = |name: &&Name| !matches!(name, Name::Slots(_)) && !is_written(name);
+            let unwritten = read.names.iter().filter(is_checked);
+            let checks: Vec<(Name, Expected)> =
+                unwritten.map(version).chain(read.locks.checks()).collect();
+            writes.extend(read.locks.writes(now_ms));
+            let until = self.view.unchanged_until(now_ms);
+            let until = until.min(read.locks.unchanged_until(now_ms));
+            let message = |notification: &Notification| {
+                let text = codec::notification_text(notification);
+                (notification.client(), text)
+            };
+            let commit = Commit {
+                checks,
+                writes,
+                // SQL has signed numbers.
+                version: self.random.below(1 << 63),
+                tokens,
+                not_after_ms: until.min(now_ms.saturating_add(millis(COMMIT_WITHIN))),
+                messages: notifications
+                    .iter()
+                    .map(message)
+                    .chain(announcement.map(|text| (WATCHERS, text)))
+                    .collect(),
+            };
+            match self.session.commit(&commit).await? {
+                Committed::Done => {
+                    self.view.committed(&commit.writes, commit.version);
+                    for (key, state) in read.locks.changed() {
+                        match state.may_be_recalled() {
+                            true => {
+                                let written = (commit.version, state.clone());
+                                self.written.insert(key.clone(), written);
+                            }
+                            false => drop(self.written.remove(key)),
                         }
-                        false => drop(self.written.remove(key)),
                     }
+                    Ok(true)
                 }
-                Ok(true)
+                Committed::Refused { stale } => {
+                    self.view.forget(&stale);
+                    // The rules may have changed them.
+                    self.view.forget(imports_in(&read.names));
+                    Ok(false)
+                }
             }
-            Committed::Refused { stale } => {
-                self.view.forget(&stale);
-                // The rules may have changed them.
-                self.view.forget(imports_in(&read.names));
-                Ok(false)
-            }
-        }
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, pin::Pin, str::FromStr, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use redis::{
     AsyncConnectionConfig, ConnectionAddr, ErrorKind, IntoConnectionInfo, ProtocolVersion,
     RedisConnectionInfo, RedisResult, aio::MultiplexedConnection,
@@ -67,27 +68,29 @@ impl Address {
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection.
-    pub async fn open(
+    pub fn open(
         &self,
         config: AsyncConnectionConfig,
-    ) -> RedisResult<(MultiplexedConnection, Pump)> {
-        match (self.place().await?, &self.tls) {
-            (ConnectionAddr::Tcp(host, port), _) => {
-                self.log_in(self.tcp(&host, port).await?, config).await
+    ) -> BoxFuture<'_, RedisResult<(MultiplexedConnection, Pump)>> {
+        Box::pin(async move {
+            match (self.place().await?, &self.tls) {
+                (ConnectionAddr::Tcp(host, port), _) => {
+                    self.log_in(self.tcp(&host, port).await?, config).await
+                }
+                (ConnectionAddr::TcpTls { host, port, .. }, Some(tls)) => {
+                    let stream = tls.over(&host, self.tcp(&host, port).await?).await?;
+                    self.log_in(stream, config).await
+                }
+                (ConnectionAddr::Unix(path), _) => {
+                    self.log_in(UnixStream::connect(path).await?, config).await
+                }
+                _ => Err((
+                    ErrorKind::InvalidClientConfig,
+                    "an address of no known kind",
+                )
+                    .into()),
             }
-            (ConnectionAddr::TcpTls { host, port, .. }, Some(tls)) => {
-                let stream = tls.over(&host, self.tcp(&host, port).await?).await?;
-                self.log_in(stream, config).await
-            }
-            (ConnectionAddr::Unix(path), _) => {
-                self.log_in(UnixStream::connect(path).await?, config).await
-            }
-            _ => Err((
-                ErrorKind::InvalidClientConfig,
-                "an address of no known kind",
-            )
-                .into()),
-        }
+        })
     }
 
     /// Where the server is now.

@@ -1,5 +1,6 @@
 //! One physical connection: opened with a handshake, never reconnected.
 
+use futures_util::future::BoxFuture;
 use redis::{
     AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, RedisResult, Value,
     from_redis_value,
@@ -118,22 +119,26 @@ impl Connection {
     }
 
     /// As [`open`](Self::open), over a wire with these settings.
-    pub(super) async fn open_with(
+    pub(super) fn open_with<'a>(
         config: AsyncConnectionConfig,
-        options: &RedisOptions,
-        lane: &str,
+        options: &'a RedisOptions,
+        lane: &'a str,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Self, ShardError> {
-        let opened = timeout(
-            options.connect_timeout,
-            Self::shake_hands(config, options, lane, former),
-        );
-        match opened.await {
-            Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(Unshaken::Refused(error))) => Err(error),
-            Ok(Err(Unshaken::Failed(error))) => Err(diagnosis::of_handshake(options, error).await),
-            Err(_) => Err(diagnosis::of_silence(options).await),
-        }
+    ) -> BoxFuture<'a, Result<Self, ShardError>> {
+        Box::pin(async move {
+            let opened = timeout(
+                options.connect_timeout,
+                Self::shake_hands(config, options, lane, former),
+            );
+            match opened.await {
+                Ok(Ok(connection)) => Ok(connection),
+                Ok(Err(Unshaken::Refused(error))) => Err(error),
+                Ok(Err(Unshaken::Failed(error))) => {
+                    Err(diagnosis::of_handshake(options, error).await)
+                }
+                Err(_) => Err(diagnosis::of_silence(options).await),
+            }
+        })
     }
 
     async fn shake_hands(

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use hashbrown::HashSet;
 use tokio::time::{Duration, sleep};
 
@@ -139,47 +140,49 @@ impl FirstUse {
 
     /// Looks at every server and takes the possible step. `None`: a step was taken, or another
     /// process is taking it; look again.
-    async fn attempt(&mut self) -> Result<Option<Joined>, TopologyError> {
-        let survey = Survey::take(&self.servers).await?;
-        let topologies = survey.topologies();
-        let store = match topologies.len() {
-            0 => self.found(&survey).await?,
-            1 => {
-                let (pointer, _) = &topologies.values().next().expect("there is one");
-                self.ask(pointer, &survey).await?
+    fn attempt(&mut self) -> BoxFuture<'_, Result<Option<Joined>, TopologyError>> {
+        Box::pin(async move {
+            let survey = Survey::take(&self.servers).await?;
+            let topologies = survey.topologies();
+            let store = match topologies.len() {
+                0 => self.found(&survey).await?,
+                1 => {
+                    let (pointer, _) = &topologies.values().next().expect("there is one");
+                    self.ask(pointer, &survey).await?
+                }
+                _ => self.ask_all(&topologies, &survey).await?,
+            };
+            let Some(store) = store else { return Ok(None) };
+            let mut warnings = Vec::new();
+            let looked = match survey.silence_of(&store.home()) {
+                // It has had its time to answer: a second attempt would take another second.
+                Some(error) => Err(error.clone()),
+                None => store.look().await,
+            };
+            let topology = match store.put_in_force(looked, &[]).await {
+                Ok(topology) => topology,
+                Err(error) if error.is_retryable() && survey.newest(&store.view().id).is_some() => {
+                    let view = store.view();
+                    warnings.push(format!(
+                        "{error}; going by version {} meanwhile",
+                        view.version
+                    ));
+                    view
+                }
+                Err(error) => return Err(error),
+            };
+            if self.founding.members_only {
+                self.check_members(&topology, &survey).await?;
             }
-            _ => self.ask_all(&topologies, &survey).await?,
-        };
-        let Some(store) = store else { return Ok(None) };
-        let mut warnings = Vec::new();
-        let looked = match survey.silence_of(&store.home()) {
-            // It has had its time to answer: a second attempt would take another second.
-            Some(error) => Err(error.clone()),
-            None => store.look().await,
-        };
-        let topology = match store.put_in_force(looked, &[]).await {
-            Ok(topology) => topology,
-            Err(error) if error.is_retryable() && survey.newest(&store.view().id).is_some() => {
-                let view = store.view();
-                warnings.push(format!(
-                    "{error}; going by version {} meanwhile",
-                    view.version
-                ));
-                view
-            }
-            Err(error) => return Err(error),
-        };
-        if self.founding.members_only {
-            self.check_members(&topology, &survey).await?;
-        }
-        warnings.extend(self.warnings(&store, &topology, &survey).await);
-        let founded_now = self.claimed.contains(&topology.id);
-        Ok(Some(Joined {
-            store,
-            topology,
-            founded_now,
-            warnings,
-        }))
+            warnings.extend(self.warnings(&store, &topology, &survey).await);
+            let founded_now = self.claimed.contains(&topology.id);
+            Ok(Some(Joined {
+                store,
+                topology,
+                founded_now,
+                warnings,
+            }))
+        })
     }
 
     /// Asks the homes of several topologies. All but one must turn out to have never been in use.

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use hashbrown::HashMap;
 use tokio::time::{Duration, sleep};
 
@@ -48,30 +48,40 @@ impl RedisTopology {
     /// # Cancel safety
     ///
     /// Dropping the future may leave it undone: the next call, of any process, does it.
-    pub async fn recover(&self, attested: &[String]) -> Result<Arc<Topology>, TopologyError> {
-        let looked = self.look().await;
-        self.put_in_force(looked, attested).await
+    pub fn recover<'a>(
+        &'a self,
+        attested: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<Topology>, TopologyError>> {
+        Box::pin(async move {
+            let looked = self.look().await;
+            self.put_in_force(looked, attested).await
+        })
     }
 
     /// Like [`recover`](Self::recover); `looked` is the result of a look at the home.
-    pub(super) async fn put_in_force(
-        &self,
+    pub(super) fn put_in_force<'a>(
+        &'a self,
         mut looked: Result<Arc<Topology>, TopologyError>,
-        attested: &[String],
-    ) -> Result<Arc<Topology>, TopologyError> {
-        let until = self.caller.clock.now() + WITHIN;
-        loop {
-            let topology = match looked {
-                Err(obstacle) if obstacle.is_retryable() => self.find(obstacle, attested).await?,
-                looked => looked?,
-            };
-            match self.publish(&topology).await {
-                // Another recovery has begun.
-                Err(TopologyError::RecoverNeeded { .. }) if self.caller.clock.now() < until => {}
-                published => return published.map(|()| topology),
+        attested: &'a [String],
+    ) -> BoxFuture<'a, Result<Arc<Topology>, TopologyError>> {
+        Box::pin(async move {
+            let until = self.caller.clock.now() + WITHIN;
+            loop {
+                let topology = match looked {
+                    Err(obstacle) if obstacle.is_retryable() => {
+                        self.find(obstacle, attested).await?
+                    }
+                    looked => looked?,
+                };
+                match self.publish(&topology).await {
+                    // Another recovery has begun.
+                    Err(TopologyError::RecoverNeeded { .. }) if self.caller.clock.now() < until => {
+                    }
+                    published => return published.map(|()| topology),
+                }
+                looked = self.look().await;
             }
-            looked = self.look().await;
-        }
+        })
     }
 
     /// The record in force, which was not found at its last place because of `obstacle`. Nothing
