@@ -35,8 +35,7 @@ pub(crate) struct Context {
     threads: usize,
 }
 
-/// Jobs at a time.
-const JOBS_MIN: usize = 2;
+/// Jobs at a time: no more than there are cores.
 const JOBS_MAX: usize = 3;
 
 impl Context {
@@ -54,7 +53,7 @@ impl Context {
             mark: format!("{}-{}", std::process::id(), now.as_millis()),
             seed: Cell::new(now.as_micros() as u64 % 1_000_000_000),
             // More would have each take longer: what they wait for has limits of a second.
-            jobs: cores.clamp(JOBS_MIN, JOBS_MAX),
+            jobs: cores.min(JOBS_MAX),
             threads: asked
                 .and_then(|asked| asked.parse().ok())
                 .unwrap_or(2 * cores),

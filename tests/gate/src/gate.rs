@@ -72,7 +72,8 @@ impl Gate {
         let tests = plan::tests(built);
         self.pool().run(tests, self.context.jobs).await;
         let chaos = plan::chaos(built, seed);
-        self.pool().run(chaos, CHAOS_AT_A_TIME).await;
+        let at_a_time = self.context.jobs.min(CHAOS_AT_A_TIME);
+        self.pool().run(chaos, at_a_time).await;
         self.clear().await;
     }
 

@@ -82,6 +82,8 @@ impl<'h> Tickets<'h> {
     pub fn of(history: &'h History) -> Self {
         let mut recorded: BTreeMap<(Line<'_>, &str), Recorded<'_>> = BTreeMap::new();
         let mut leases_ms: HashMap<&str, u64> = HashMap::new();
+        // Of each process: a record for a fixed hold ends with it, and so does a turn.
+        let mut holds_ms: HashMap<(&str, u32), u64> = HashMap::new();
         for event in &history.events {
             let Some(key) = event.deed.key.as_deref() else {
                 continue;
@@ -89,6 +91,10 @@ impl<'h> Tickets<'h> {
             if let Some(lease_ms) = event.deed.lease_ms {
                 let shortest_ms = leases_ms.entry(key).or_insert(lease_ms);
                 *shortest_ms = lease_ms.min(*shortest_ms);
+            }
+            if let Some(hold_ms) = event.deed.hold_ms {
+                let shortest_ms = holds_ms.entry((key, event.process)).or_insert(hold_ms);
+                *shortest_ms = hold_ms.min(*shortest_ms);
             }
             let replica = event.deed.replica.as_ref();
             if let Some((rank, nonce)) = replica {
@@ -112,7 +118,9 @@ impl<'h> Tickets<'h> {
                 continue;
             };
             let lease_ms = leases_ms.get(key).copied().unwrap_or(u64::MAX);
-            let keep_ms = lease_ms.min(TICKET_KEEP_MS).min(CLAIM_MAX_MS);
+            let hold_ms = holds_ms.get(&(key, began.1.process));
+            let record_ms = hold_ms.map_or(lease_ms, |hold_ms| lease_ms.min(*hold_ms));
+            let keep_ms = record_ms.min(TICKET_KEEP_MS).min(CLAIM_MAX_MS);
             of_key.entry((key, rank)).or_default().push(Ticket {
                 key,
                 rank,

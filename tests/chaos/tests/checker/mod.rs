@@ -116,6 +116,11 @@ fn a_waiter_whose_slot_turns_back_has_no_certain_place() {
 }
 
 #[test]
+fn a_waiter_for_a_short_hold_may_miss_its_turn() {
+    passes(queueing::newcomer_granted_before_one_whose_turn_is_short);
+}
+
+#[test]
 fn a_violation_is_told_in_words_with_its_events() {
     let history =
         (0..).find_map(|seed| mutations::hold_past_the_deadline(&reference::history(seed)));

@@ -129,6 +129,17 @@ pub(crate) fn newcomer_granted_before_one_whose_slot_turns_back(
     newcomer_granted_between(history, &[turns_back])
 }
 
+/// Its turn may have come, and ended with its hold, before it heard of it: this is no violation.
+pub(crate) fn newcomer_granted_before_one_whose_turn_is_short(
+    history: &History,
+) -> Option<History> {
+    let short = Deed {
+        hold_ms: Some(200),
+        ..of_its_own("waiter's", Kind::Wait)
+    };
+    newcomer_granted_between(history, &[short])
+}
+
 pub(crate) fn ticket_overtaken_by_a_later_one(history: &History) -> Option<History> {
     let tickets = Tickets::of(history);
     let waits = |ticket: &&Ticket<'_>, of_key: &[Ticket<'_>]| {
