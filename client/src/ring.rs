@@ -279,11 +279,9 @@ impl Resize {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the resize as it is; any process may [resume](Ring::resume) it.
-    pub fn run(&self) -> BoxFuture<'_, Result<Resized, TopologyError>> {
-        Box::pin(async move {
-            let resized = self.mover.run().await?;
-            self.engine.refresh().await?;
-            Ok(resized)
-        })
+    pub async fn run(&self) -> Result<Resized, TopologyError> {
+        let resized = self.mover.run().await?;
+        self.engine.refresh().await?;
+        Ok(resized)
     }
 }

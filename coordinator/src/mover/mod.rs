@@ -217,7 +217,7 @@ impl Mover {
         namespace: &'a Namespace,
         replicas: Replicas,
     ) -> BoxFuture<'a, Result<(), NamespaceError>> {
-        Box::pin(async move { self.around.declare(namespace, replicas).await })
+        Box::pin(self.around.declare(namespace, replicas))
     }
 
     /// The record in force, as soon as there is an answer.

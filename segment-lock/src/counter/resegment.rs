@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::{
     Counter, CounterError, Inspection, LostSegments, Storage, lost::prepare, patience::Patience,
 };
@@ -9,7 +11,6 @@ use crate::{
     Account, Layout, Manifest, ManifestError, Terms, VersionedManifest,
     segment::{Create, ReadCopy, Refusal, Reply, Request, clocks_agree},
 };
-use futures_util::future::BoxFuture;
 
 /// A plan begins this long after the time up to which a request may be from the future, in ms: the clocks of segments
 /// differ a little.

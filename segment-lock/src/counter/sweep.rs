@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::BoxFuture;
+
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
     Manifest, VersionedManifest,
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
     segment::{Expire, Purge, Reply, Request, SegmentView},
 };
-use futures_util::future::BoxFuture;
 
 /// The results of a sweep.
 #[derive(Clone, Debug, Default)]

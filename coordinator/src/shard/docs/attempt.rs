@@ -145,7 +145,7 @@ impl Desk {
         self.read_locks(names, keys, draw).await
     }
 
-    /// Reads `keys`, and draws tokens.
+    /// Reads `keys`, and draws tokens. Boxed, as [`commit`](Self::commit) is: each kind of request would have its copy.
     fn read_locks<'a>(
         &'a mut self,
         names: BTreeSet<Name>,

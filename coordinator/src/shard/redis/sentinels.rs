@@ -70,7 +70,7 @@ impl Sentinels {
     /// Where the primary is, by one Sentinel; `None` if it does not know the name.
     async fn ask(&self, sentinel: &Address) -> RedisResult<Option<Place>> {
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
-        let (mut connection, pump) = Box::pin(sentinel.open(config)).await?;
+        let (mut connection, pump) = sentinel.open(config).await?;
         let mut command = redis::cmd("SENTINEL");
         command.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name);
         tokio::select! {

@@ -48,14 +48,9 @@ impl RedisTopology {
     /// # Cancel safety
     ///
     /// Dropping the future may leave it undone: the next call, of any process, does it.
-    pub fn recover<'a>(
-        &'a self,
-        attested: &'a [String],
-    ) -> BoxFuture<'a, Result<Arc<Topology>, TopologyError>> {
-        Box::pin(async move {
-            let looked = self.look().await;
-            self.put_in_force(looked, attested).await
-        })
+    pub async fn recover(&self, attested: &[String]) -> Result<Arc<Topology>, TopologyError> {
+        let looked = self.look().await;
+        self.put_in_force(looked, attested).await
     }
 
     /// Like [`recover`](Self::recover); `looked` is the result of a look at the home.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    hash::Hash,
     ops::Range,
 };
 
@@ -88,14 +89,8 @@ impl<'h> Tickets<'h> {
             let Some(key) = event.deed.key.as_deref() else {
                 continue;
             };
-            if let Some(lease_ms) = event.deed.lease_ms {
-                let shortest_ms = leases_ms.entry(key).or_insert(lease_ms);
-                *shortest_ms = lease_ms.min(*shortest_ms);
-            }
-            if let Some(hold_ms) = event.deed.hold_ms {
-                let shortest_ms = holds_ms.entry((key, event.process)).or_insert(hold_ms);
-                *shortest_ms = hold_ms.min(*shortest_ms);
-            }
+            note_shortest(&mut leases_ms, key, event.deed.lease_ms);
+            note_shortest(&mut holds_ms, (key, event.process), event.deed.hold_ms);
             let replica = event.deed.replica.as_ref();
             if let Some((rank, nonce)) = replica {
                 let line = (key, Some(*rank));
@@ -219,6 +214,13 @@ impl<'h> Recorded<'h> {
             }
         }
         stays
+    }
+}
+
+fn note_shortest<K: Eq + Hash>(shortest: &mut HashMap<K, u64>, of: K, length_ms: Option<u64>) {
+    if let Some(length_ms) = length_ms {
+        let shortest_ms = shortest.entry(of).or_insert(length_ms);
+        *shortest_ms = length_ms.min(*shortest_ms);
     }
 }
 

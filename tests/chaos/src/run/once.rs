@@ -42,8 +42,12 @@ pub(super) async fn free_for_one_shots(
             let lock = client.lock(key);
             let lock = lock.namespace(ledger::namespace_of(key).as_str());
             match lock.try_acquire().await {
-                Ok(guard) => drop(guard.release().await),
-                Err(error) => drop(refused.insert(key, error.to_string())),
+                Ok(guard) => {
+                    guard.release().await;
+                }
+                Err(error) => {
+                    refused.insert(key, error.to_string());
+                }
             }
             client.close().await;
         }
