@@ -34,6 +34,11 @@ impl End {
         is_beyond
     }
 
+    /// Whether it is `known`, or that after it was limited.
+    pub(crate) fn is_within(self, known: Self) -> bool {
+        self.length_ms == known.length_ms && self.at_ms <= known.at_ms
+    }
+
     /// Ends it now.
     pub(crate) fn end(&mut self) {
         self.at_ms = 0;

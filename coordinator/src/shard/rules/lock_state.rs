@@ -103,23 +103,30 @@ impl LockState {
         }
     }
 
-    /// Forgets when records and queue were seen, as far as they are not as `before`, or a record was extended: while the
-    /// clock stands still, that may leave it as it was. If `moment` saw them, keeps that.
+    /// Forgets when records and queue were seen, unless they are what is left of `before`: one that ends leaves the others as
+    /// they were. So it does if a record was extended: while the clock stands still, that may leave it as it was. If `moment`
+    /// saw them, keeps that.
     pub(crate) fn see(&mut self, before: &Self, is_extended: bool, moment: Option<&Moment>) {
         if is_extended && self == before {
             self.extensions = self.extensions.wrapping_add(1);
         }
-        let records = (&self.record, &self.shares);
-        if is_extended || records != (&before.record, &before.shares) {
+        if is_extended || !self.records_are_left_of(before) {
             self.records_seen = Sightings::default();
         } else if let Some(moment) = moment {
             self.records_seen.add(moment);
         }
-        if self.queue != before.queue {
+        let (queue, queue_before) = (self.queue.as_deref(), before.queue.as_deref());
+        if !is_left_of(queue, queue_before, Queue::is_left_of) {
             self.queue_seen = Sightings::default();
         } else if let Some(moment) = moment.filter(|_| self.queue.is_some()) {
             self.queue_seen.add(moment);
         }
+    }
+
+    fn records_are_left_of(&self, before: &Self) -> bool {
+        let (shares, shares_before) = (self.shares.as_deref(), before.shares.as_deref());
+        is_left_of(self.record.as_ref(), before.record.as_ref(), Entry::is_as)
+            && is_left_of(shares, shares_before, Shares::are_left_of)
     }
 
     /// The record, unless it has expired. It may be one of an earlier arming.
@@ -199,7 +206,18 @@ impl LockState {
     }
 }
 
+/// Whether there is nothing `now`, or what was `before` by `is`.
+fn is_left_of<T>(now: Option<&T>, before: Option<&T>, is: impl Fn(&T, &T) -> bool) -> bool {
+    now.is_none_or(|now| before.is_some_and(|before| is(now, before)))
+}
+
 impl Entry {
+    /// Whether it is `known`, and was not extended.
+    pub(super) fn is_as(&self, known: &Self) -> bool {
+        let is_same = self.record == known.record && self.shares == known.shares;
+        is_same && self.expires.is_within(known.expires)
+    }
+
     /// Whether the record counts: it has not expired, and is of this arming. In grace, an earlier arming will do.
     pub(super) fn is_live(&self, armed: &Armed, now_ms: u64) -> bool {
         let of_arming = self.record.arm == armed.epoch || armed.earlier_armings_count(now_ms);
@@ -214,18 +232,45 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Instant;
+    use crate::{
+        clock::Instant,
+        ids::{ClientId, Epoch, Token},
+        name::Label,
+        shard::rules::end::End,
+    };
+
+    fn moment(nanos: u64) -> Moment {
+        Moment {
+            clock: "machine".into(),
+            at: Instant::from_nanos(nanos),
+        }
+    }
+
+    fn entry(sequence: u64) -> Entry {
+        let nonce = Nonce {
+            client: ClientId(1),
+            sequence,
+        };
+        Entry {
+            record: Record {
+                nonce,
+                label: Label::default(),
+                token: Token::from_number(sequence),
+                tokens: 1,
+                arm: Epoch(1),
+                told: false,
+            },
+            shares: 1,
+            expires: End::after(4_000 * sequence, 0),
+        }
+    }
 
     /// Otherwise a sighting from before it could be committed after it.
     #[test]
     fn an_extension_while_the_clock_stands_still_is_a_change() {
-        let moment = Moment {
-            clock: "machine".into(),
-            at: Instant::from_nanos(1),
-        };
         let before = LockState::default();
         let mut seen = before.clone();
-        seen.see(&before, false, Some(&moment));
+        seen.see(&before, false, Some(&moment(1)));
         assert_ne!(seen.records_seen, Sightings::default());
         let mut extended = before.clone();
         extended.see(&before, true, None);
@@ -233,5 +278,31 @@ mod tests {
         let mut again = extended.clone();
         again.see(&extended, true, None);
         assert_ne!(again, extended);
+    }
+    /// Dead holders of different leases, of which one after the other ends.
+    #[test]
+    fn shares_stay_seen_as_another_ends_and_not_as_one_comes_or_is_extended() {
+        let mut shares = Shares::new(LockKind::Semaphore);
+        (1..=2).for_each(|sequence| shares.write(entry(sequence)));
+        let mut before = LockState {
+            shares: Some(Box::new(shares)),
+            ..LockState::default()
+        };
+        before.see(&before.clone(), false, Some(&moment(1)));
+        let seen = |change: &dyn Fn(&mut Shares)| {
+            let mut now = before.clone();
+            change(now.shares.as_mut().unwrap());
+            now.see(&before, false, None);
+            now.records_seen
+        };
+        let one = entry(1).record.nonce;
+        let kept = before.records_seen.clone();
+        assert_eq!(seen(&|shares| drop(shares.remove(one))), kept);
+        let limited = |shares: &mut Shares| shares.of(one).unwrap().expires.end();
+        assert_eq!(seen(&limited), kept);
+        let none = Sightings::default();
+        assert_eq!(seen(&|shares| shares.write(entry(3))), none);
+        let extended = |shares: &mut Shares| shares.of(one).unwrap().expires.at_ms += 1;
+        assert_eq!(seen(&extended), none);
     }
 }

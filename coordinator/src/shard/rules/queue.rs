@@ -26,6 +26,13 @@ pub(crate) struct Waiter {
     pub(crate) ends: End,
 }
 
+impl Waiter {
+    /// Whether it is `known`, and did not ask again.
+    fn is_as(&self, known: &Self) -> bool {
+        self.ticket == known.ticket && self.ends.is_within(known.ends)
+    }
+}
+
 /// The place of a waiter that asked, or asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -71,6 +78,15 @@ impl Queue {
     /// The latest end of a waiter, which may have left since.
     pub(super) fn ends(&self) -> End {
         self.ends
+    }
+
+    /// Whether each of its waiters is one of `before`, as it was.
+    pub(super) fn is_left_of(&self, before: &Self) -> bool {
+        self.ends.is_within(before.ends)
+            && self.waiters.iter().all(|(nonce, (_, waiter))| {
+                let known = before.waiters.get(nonce);
+                known.is_some_and(|(_, known)| waiter.is_as(known))
+            })
     }
 
     /// Limits every end, as [`End::limit`] does. The latest one tells whether there is any to limit.

@@ -30,6 +30,14 @@ impl Shares {
         self.entries.get_mut(&nonce)
     }
 
+    /// Whether each of its records is one of `before`, as it was.
+    pub(super) fn are_left_of(&self, before: &Self) -> bool {
+        self.entries.iter().all(|(nonce, entry)| {
+            let known = before.entries.get(nonce);
+            known.is_some_and(|known| entry.is_as(known))
+        })
+    }
+
     /// Removes that record.
     pub(super) fn remove(&mut self, nonce: Nonce) -> Option<Entry> {
         self.entries.remove(&nonce)
