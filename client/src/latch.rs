@@ -254,12 +254,12 @@ impl Latch {
             // As many others were counted as there may be.
             Ok(()) | Err(CounterError::Refused(Refusal::TooManyIds { .. })) => Ok(()),
             // A latch that is made anew after a loss says that of every earlier request.
-            Err(error @ CounterError::Refused(Refusal::TooOld { .. })) => {
-                match self.remaining().await? {
-                    0 => Ok(()),
-                    _ => Err(error.into()),
-                }
-            }
+            Err(
+                error @ CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }),
+            ) => match self.remaining().await? {
+                0 => Ok(()),
+                _ => Err(error.into()),
+            },
             Err(error) => Err(error.into()),
         }
     }

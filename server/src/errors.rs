@@ -231,7 +231,7 @@ fn refused(refusal: &Refusal) -> Reason {
         Refusal::Missing | Refusal::Doubtful => Reason::SegmentLost,
         Refusal::Layout { .. } | Refusal::Busy { .. } => Reason::Contended,
         Refusal::Conflict => Reason::IdConflict,
-        Refusal::TooOld { .. } => Reason::IdTooOld,
+        Refusal::TooOld { .. } | Refusal::IdExpired { .. } => Reason::IdTooOld,
         Refusal::IdInFuture { .. } => Reason::IdInFuture,
         Refusal::TooManyIds { .. } => Reason::TooManyIds,
         Refusal::Full { .. } => Reason::OutOfRange,
@@ -466,6 +466,7 @@ mod tests {
             ),
             (Refusal::Conflict.into(), Reason::IdConflict),
             (Refusal::TooOld { mark_ms: 1 }.into(), Reason::IdTooOld),
+            (Refusal::IdExpired { since_ms: 1 }.into(), Reason::IdTooOld),
             (Refusal::Closed.into(), Reason::AccountClosed),
         ];
         for (error, reason) in errors {

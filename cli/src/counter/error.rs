@@ -107,7 +107,7 @@ impl CliError {
 fn code(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
-        CounterError::Refused(Refusal::TooOld { .. }) => TOO_OLD,
+        CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }) => TOO_OLD,
         _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
         // A coordinator does not let the call pass, or its shards cannot serve it.
         CounterError::Service(error) if error.effect == Effect::Unknown => UNAVAILABLE,
@@ -123,7 +123,7 @@ fn code(error: &CounterError) -> u8 {
 fn code_of_repeat(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
-        CounterError::Refused(Refusal::TooOld { .. }) => TOO_OLD,
+        CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }) => TOO_OLD,
         // The account may be created later, and the request repeated.
         CounterError::NoDestination { .. } => UNKNOWN,
         _ if error.effect() == Effect::None && !error.is_retryable() => FAILED,

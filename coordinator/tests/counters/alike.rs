@@ -22,7 +22,7 @@ use ringfence_segment_lock::{
 
 use super::{
     desk::{Desk, create, key},
-    requests::{Kind, SEGMENTS, Since, Step, batches},
+    requests::{AGED_MS, Kind, SEGMENTS, Since, Step, batches},
     stored::{part_of, stored},
 };
 use crate::redis_fixture::Redis;
@@ -85,8 +85,12 @@ async fn run(
     let first = begun();
     for steps in [first].iter().chain(batches) {
         for (at, step) in steps {
-            if let (Step::Lose(doubtful), Some(segment)) = (step, segments.get_mut(&keys[*at])) {
-                lose(raw, &keys[*at], segment, *doubtful).await;
+            match (step, segments.get_mut(&keys[*at])) {
+                (Step::Lose(doubtful), Some(segment)) => {
+                    lose(raw, &keys[*at], segment, *doubtful).await;
+                }
+                (Step::Age, Some(segment)) => age(raw, &keys[*at], segment).await,
+                _ => {}
             }
         }
         let mut batch = vec![(clock.clone(), CounterOp::Segment(Inspect.into()))];
@@ -146,6 +150,14 @@ async fn lose(
     command.exec_async(raw).await.unwrap();
 }
 
+/// Cuts the window of a segment, as if time had passed.
+async fn age(raw: &mut MultiplexedConnection, key: &LockKey, segment: &mut Segment) {
+    segment.terms.idempotency_for_ms = AGED_MS;
+    let mut command = redis::cmd("HSET");
+    command.arg(part_of(key, "seg")).arg("window").arg(AGED_MS);
+    command.exec_async(raw).await.unwrap();
+}
+
 /// Batches for a segment with `terms`, which receives no other requests: the words of their answers.
 async fn told(terms: u8, batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
     let redis = Redis::new().await;
@@ -169,13 +181,13 @@ fn old(name: u8, kind: Kind) -> Step {
 async fn a_forgotten_request_is_unknown_to_the_rest_of_its_batch() {
     let deposit = || old(0, Kind::Deposit(1));
     let find = Step::Find((Since(-60_000), 0), 9);
-    let words = told(2, [vec![deposit()], vec![find, Step::Purge, deposit()]]).await;
+    let then = vec![Step::Age, find, Step::Purge, deposit()];
+    let words = told(2, [vec![deposit()], then]).await;
     assert!(words.contains_key("Err(TooOld"), "{words:?}");
 }
 
 #[tokio::test]
 async fn requests_that_are_not_final_are_kept_however_old() {
-    // Each is younger than the one before, which is forgotten for it.
     let old = |name: u8, kind| {
         Step::Op(
             (Since(-60_000 + i64::from(name)), name),
@@ -192,20 +204,22 @@ async fn requests_that_are_not_final_are_kept_however_old() {
         2,
         [
             vec![old(0, Kind::Deposit(100)), transfer, reserve],
-            vec![Step::Purge, find(0), find(1), find(2)],
+            vec![Step::Age, Step::Purge, find(0), find(1), find(2)],
             vec![Step::Purge, Step::Expire, Step::Purge],
         ],
     );
     let words = words.await;
-    assert_eq!(words["Ok(Purged(1"], 1, "{words:?}");
+    assert_eq!(words["Ok(Purged(1"], 2, "{words:?}");
     assert_eq!(words["Ok(Recorded(Held"], 2, "{words:?}");
 }
 
 #[tokio::test]
 async fn forgotten_requests_are_as_old_as_the_mark() {
-    // One is recorded for each of the next milliseconds to be half a minute ago.
-    let deposit = |ms: i64| Step::Op((Since(ms - 30_000), 0), Kind::Deposit(1), 9, Vec::new(), 1);
-    told(2, [(0..100).map(deposit).chain([Step::Purge]).collect()]).await;
+    // One for each of the next milliseconds to be as old as the window.
+    let since = |ms: i64| Since(ms - AGED_MS as i64);
+    let deposit = |ms: i64| Step::Op((since(ms), 0), Kind::Deposit(1), 9, Vec::new(), 1);
+    let then = vec![Step::Age, Step::Purge, deposit(0), deposit(99), Step::Purge];
+    told(2, [(0..100).map(deposit).collect(), then]).await;
 }
 
 /// The mark rises to the time of a dropped answer: others of that time go with the next request, also within one batch.
@@ -251,7 +265,7 @@ fn the_script_answers_as_the_rules_do() {
 }
 
 /// What must have been answered, or the runs show little.
-const SEEN: [&str; 39] = [
+const SEEN: [&str; 40] = [
     "Err(Busy",
     "Err(ClocksDiffer",
     "Err(Closed",
@@ -259,6 +273,7 @@ const SEEN: [&str; 39] = [
     "Err(DeadlineTooLate",
     "Err(Doubtful",
     "Err(Full",
+    "Err(IdExpired",
     "Err(IdInFuture",
     "Err(Layout",
     "Err(Missing",

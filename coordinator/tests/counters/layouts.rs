@@ -22,7 +22,7 @@ pub(crate) fn create(began_ms: u64, generation: u64, terms: u8) -> Create {
             manifest: format!("manifest {generation}").into(),
         },
         terms: Terms {
-            idempotency_for_ms: [100_000, 100_000, 30_000][usize::from(terms)],
+            idempotency_for_ms: 100_000,
             idempotency_at_least_ms: [20_000, 60_000, 30_000][usize::from(terms)],
             skew_ms: SKEW_MS,
             ids_max: [3, 1_000, 1_000][usize::from(terms)],

@@ -21,6 +21,9 @@ use super::{
 /// How many segments there are.
 pub(crate) const SEGMENTS: usize = 3;
 
+/// What is left of a window that was cut.
+pub(crate) const AGED_MS: u64 = 30_000;
+
 /// A time, from the server's clock at the beginning: an hour is past the window, and past the skew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Since(pub(crate) i64);
@@ -54,6 +57,8 @@ pub(crate) enum Step {
     Accept(u64, Since),
     /// No request: before its batch is sent, the segment is marked: in doubt, or as one that lost changes.
     Lose(bool),
+    /// No request: before its batch is sent, the segment's window is cut to [`AGED_MS`], as if time had passed.
+    Age,
     ReadCopy,
 }
 
@@ -72,7 +77,8 @@ pub(crate) enum Kind {
 /// A batch: steps, each for one of the segments.
 pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<(usize, Step)>>> {
     let one = (0..SEGMENTS, step()).prop_map(|step| vec![step]);
-    let some = prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh(), 1 => loss()];
+    let some =
+        prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh(), 1 => loss(), 1 => age()];
     let batch = vec(some, 1..20).prop_map(|some| some.concat());
     vec(batch, 1..14)
 }
@@ -132,6 +138,11 @@ fn loss() -> impl Strategy<Value = Vec<(usize, Step)>> {
         let all = all.chain([Step::Accept(generation, Since(0))]);
         all.map(|step| (segment, step)).collect()
     })
+}
+
+/// What was decided in time is old.
+fn age() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    (0..SEGMENTS).prop_map(|segment| [Step::Age, Step::Purge].map(|step| (segment, step)).into())
 }
 
 /// The third segment, mostly before it has anything.

@@ -109,6 +109,14 @@ pub enum Refusal {
         /// Ids up to this time may be forgotten, in ms.
         mark_ms: u64,
     },
+    /// The id is older than the segment remembers answers, and was never decided: nothing was applied.
+    #[error(
+        "the request is too old: answers are remembered from {since_ms} ms since 1970 on; nothing was applied"
+    )]
+    IdExpired {
+        /// Ids up to this time are forgotten, or may be soon, in ms.
+        since_ms: u64,
+    },
     /// The id's time is ahead of the segment's clock.
     #[error("the request was created {ahead_ms} ms in the future, must be at most {skew_ms}")]
     IdInFuture {
@@ -179,6 +187,7 @@ impl Refusal {
             | Self::Doubtful
             | Self::Conflict
             | Self::TooOld { .. }
+            | Self::IdExpired { .. }
             | Self::DeadlineTooLate { .. }
             | Self::Closed
             | Self::ClocksDiffer { .. } => false,
@@ -192,6 +201,7 @@ impl Refusal {
                 Effect::Unknown
             }
             Self::Conflict
+            | Self::IdExpired { .. }
             | Self::IdInFuture { .. }
             | Self::Busy { .. }
             | Self::TooManyIds { .. }

@@ -92,6 +92,15 @@ impl Segment {
         }
     }
 
+    /// Whether the answer to `id`, which was never decided, would be remembered: not only until the next request.
+    pub(super) fn outlives(&self, id: &RequestId, now_ms: u64) -> Result<(), Refusal> {
+        let since_ms = now_ms.saturating_sub(self.terms.idempotency_for_ms);
+        match id.time_ms() > since_ms {
+            true => Ok(()),
+            false => Err(Refusal::IdExpired { since_ms }),
+        }
+    }
+
     /// Whether `caller` may move money here.
     pub(super) fn not_frozen(&self, caller: Caller, now_ms: u64) -> Result<(), Refusal> {
         match self.frozen {

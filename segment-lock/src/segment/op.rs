@@ -26,9 +26,10 @@ impl Segment {
         self.certain()?;
         self.known(op.generation, &op.id)?;
         self.timely(&op.id, now_ms)?;
+        self.outlives(&op.id, now_ms)?;
         self.not_frozen(op.caller, now_ms)?;
         self.acceptable(op)?;
-        self.make_room(&op.id, now_ms)?;
+        self.make_room(&op.id, now_ms).map_err(undecided)?;
         let landing = self.that_fit(op)?;
 
         self.expire_due(now_ms);
@@ -108,5 +109,13 @@ impl Segment {
                 self.sent.insert(id.clone());
             }
         }
+    }
+}
+
+/// What makes room for an id that was not decided may forget up to that id.
+fn undecided(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::TooOld { mark_ms } => Refusal::IdExpired { since_ms: mark_ms },
+        other => other,
     }
 }

@@ -270,7 +270,10 @@ impl<'a> World<'a> {
                 | CounterError::Lost { .. }
                 | CounterError::Manifest(_)
                 | CounterError::Refused(
-                    Refusal::TooOld { .. } | Refusal::Closed | Refusal::Conflict
+                    Refusal::TooOld { .. }
+                        | Refusal::IdExpired { .. }
+                        | Refusal::Closed
+                        | Refusal::Conflict
                 )
         );
         if !expected {

@@ -1,7 +1,8 @@
 //! The order of checks, and what each answers.
 
-use ringfence_segment_lock::segment::{
-    Collect, Find, Freeze, Op, Prepare, Purge, Refusal, Refuse, Reply, State,
+use ringfence_segment_lock::{
+    Effect,
+    segment::{Collect, Find, Freeze, Op, Prepare, Purge, Refusal, Refuse, Reply, State},
 };
 
 use super::*;
@@ -166,6 +167,44 @@ fn an_id_from_the_future_is_refused() {
     });
     nothing(&mut segment, ahead(51), refused);
     once(&mut segment, ahead(50), recorded(State::Done));
+}
+
+/// It would be remembered until the next request only. What was decided in time is known for longer.
+#[test]
+fn a_new_id_older_than_answers_are_remembered_is_not_applied() {
+    let mut segment = segment(5);
+    let at = |age_ms, name| Op {
+        id: id(NOW - age_ms, name),
+        ..op(name, deduct(1))
+    };
+    let since_ms = NOW - TERMS.idempotency_for_ms;
+    let expired = Refusal::IdExpired { since_ms };
+    assert_eq!(expired.effect(), Effect::None);
+    let window_ms = TERMS.idempotency_for_ms;
+    nothing(&mut segment, at(window_ms, "a"), Err(expired));
+    let done = recorded(State::Done);
+    once(&mut segment, at(window_ms - 1, "b"), done.clone());
+    assert_eq!(segment.op(&at(window_ms - 1, "b"), NOW + 1), done);
+}
+
+/// What makes room for it forgets later ids: it may not be repeated, but was not applied.
+#[test]
+fn a_new_id_that_is_forgotten_by_its_own_room_is_not_applied() {
+    let mut segment = segment(9);
+    for name in ["a", "b", "c", "d"] {
+        once(&mut segment, op(name, deduct(1)), recorded(State::Done));
+    }
+    let before = segment.value;
+    let late = Op {
+        id: id(NOW - 1, "e"),
+        ..op("e", deduct(1))
+    };
+    let later_ms = NOW + TERMS.idempotency_at_least_ms;
+    let expired = Err(Refusal::IdExpired { since_ms: NOW });
+    assert_eq!(segment.op(&late, later_ms), expired);
+    assert_eq!(segment.value, before);
+    let too_old = Err(Refusal::TooOld { mark_ms: NOW });
+    assert_eq!(segment.op(&late, later_ms), too_old);
 }
 
 #[test]

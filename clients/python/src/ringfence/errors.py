@@ -141,7 +141,7 @@ class IdConflict(RingfenceError):
 
 
 class IdTooOld(RingfenceError):
-    """The request id is too old: it is not known whether the request took effect."""
+    """The request id is too old: whether it took effect, ``may_have_taken_effect`` says."""
 
 
 class IdInFuture(RingfenceError):

@@ -210,7 +210,9 @@ impl Desk {
             CounterError::UnknownReservation => Answer::Unreserved,
             CounterError::TransferRefused { .. } => Answer::Returned,
             CounterError::NoDestination { to } if to == self.nobody.account() => Answer::Returned,
-            CounterError::Refused(Refusal::TooOld { .. }) => Answer::TooOld,
+            CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }) => {
+                Answer::TooOld
+            }
             CounterError::NoDestination { to } if self.comes_and_goes(to) => Answer::Absent,
             // Until what is lost or in doubt is accepted, or found again.
             CounterError::Lost { .. }

@@ -118,6 +118,9 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
         (b"too_old", [mark_ms]) => Refusal::TooOld {
             mark_ms: number(mark_ms)?,
         },
+        (b"id_expired", [since_ms]) => Refusal::IdExpired {
+            since_ms: number(since_ms)?,
+        },
         (b"in_future", [now_ms, skew_ms]) => Refusal::IdInFuture {
             // The scripts' numbers are not exact in all digits.
             ahead_ms: id_in(request)?.time_ms().checked_sub(number(now_ms)?)?,

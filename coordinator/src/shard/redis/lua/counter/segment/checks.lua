@@ -51,6 +51,11 @@ local function timely(segment, time)
   if time - now > segment.skew then refuse('in_future', now, segment.skew) end
 end
 
+local function outlives(segment, time)
+  local since = now - segment.window
+  if time <= since then refuse('id_expired', since) end
+end
+
 local function not_frozen(segment, caller)
   if segment.frozen == '' then return end
   local till, by = string.match(segment.frozen, '^(%d+) (.*)$')

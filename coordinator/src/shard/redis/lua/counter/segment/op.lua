@@ -41,10 +41,11 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
   certain(segment)
   known(segment, generation, time)
   timely(segment, time)
+  outlives(segment, time)
   not_frozen(segment, caller)
   acceptable(segment, time, kind, deadline)
   make_room(segment, 1)
-  remembered(segment, time)
+  if time <= segment.mark then refuse('id_expired', segment.mark) end
   local landing = that_fit(segment, lands, kind, amount)
   local aside = ASIDE[kind]
   if aside then
