@@ -340,8 +340,8 @@ func TestCloseReleasesHeldLocksAndThoseWhoseContextHasEnded(t *testing.T) {
 
 func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
 	t.Parallel()
-	const view = 4 * time.Second
-	const long = 60 * view // needs no renewal at the shard
+	const view = 8 * time.Second
+	const long = 30 * view // needs no renewal at the shard
 	ctx := within(t)
 	server, url := founded(t, "--removal", "leased", "--view-lease", view.String(), "--max-lease", "240s")
 	_, address := serve(t, url, "")
@@ -359,9 +359,10 @@ func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
 		must[*pb.ReleaseResponse](t)(service.Release(ctx, &pb.ReleaseRequest{Handle: answer.Handle}))
 		left = answer.ValidFor.AsDuration()
 	}
+	// Then less is left than a third of a view, which is the time between renewals else.
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		check(t, server.Signal(signal))
-		time.Sleep(view * 3 / 4)
+		time.Sleep(view * 6 / 10)
 	}
 	for _, lock := range locks {
 		if err := lock.Unlock(); err != nil {

@@ -26,7 +26,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 
 #: At `short_views`, in seconds: how long views of the topology last, and a lease that needs no
 #: renewal at the shard during a test.
-VIEW, LONG = 4, 240
+VIEW, LONG = 8, 240
 
 
 #: How long a condition may take, in seconds. Nothing waits for so long unless it fails.
