@@ -1,6 +1,7 @@
 //! The library over the service: the same tests as on the servers themselves, and those of coordinators that fail.
 
 use std::{
+    cell::Cell,
     env,
     future::{Future, pending},
     sync::{
@@ -21,7 +22,8 @@ use ringfence_test_support::eventually;
 use tokio::{
     net::TcpListener,
     process::Command,
-    task::JoinSet,
+    runtime::Runtime,
+    task::{JoinSet, spawn_blocking},
     time::{Instant, sleep, timeout},
 };
 
@@ -544,4 +546,41 @@ async fn a_process_that_gets_a_signal_hands_its_lock_over() {
     let output = process.output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(scene.is_free("key").await);
+}
+
+/// Takes the lock `key` in a runtime of its own, which then ends, as at the end of `main`: with the guard, or with the task
+/// that has it.
+fn hold_until_the_runtime_ends(url: &str, key: &str, in_a_task: bool) {
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let client = Client::builder().coordinators(Coordinators::new(url));
+        let client = client.build().await.unwrap();
+        let guard = client.lock(key).try_acquire().await.unwrap();
+        if in_a_task {
+            let mut tasks = JoinSet::new();
+            tasks.spawn(async move {
+                pending::<()>().await;
+                drop(guard);
+            });
+            tasks.detach_all();
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_that_ends_leaves_no_lock() {
+    let scene = Scene::set().await;
+    for in_a_task in [false, true] {
+        let tries = Cell::new(0);
+        // It waits for its last releases, but not for long.
+        eventually("it is free at the end", async || {
+            tries.set(tries.get() + 1);
+            let (url, key) = (scene.url.clone(), format!("{in_a_task}/{}", tries.get()));
+            let its = key.clone();
+            let ends = move || hold_until_the_runtime_ends(&url, &its, in_a_task);
+            spawn_blocking(ends).await.unwrap();
+            scene.is_free(&key).await
+        })
+        .await;
+    }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Reach {
     /// The one where the next session begins.
     sessions_at: Arc<AtomicUsize>,
     token: Option<MetadataValue<Ascii>>,
+    /// What it was made of.
+    of: super::Coordinators,
 }
 
 struct Coordinator {
@@ -121,6 +123,7 @@ impl Reach {
             calls_at: Arc::default(),
             sessions_at: Arc::default(),
             token,
+            of: of.clone(),
         })
     }
 
@@ -342,6 +345,14 @@ impl Coordinators for Reach {
             asks,
             answers: answers.boxed(),
         })
+    }
+
+    fn afresh(&self) -> Result<Arc<dyn Coordinators>, CoordinatorError> {
+        let fresh = Self::new(&self.of)?;
+        let count = self.coordinators.len();
+        let latest = (self.sessions_at.load(Relaxed) + count - 1) % count;
+        fresh.sessions_at.store(latest, Relaxed);
+        Ok(Arc::new(fresh))
     }
 
     fn has_others(&self) -> bool {

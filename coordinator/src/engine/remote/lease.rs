@@ -61,6 +61,7 @@ impl Lease for RemoteLease {
     fn abandon(self: Arc<Self>) {
         self.end_here();
         self.session.give_up(&self);
+        self.session.send_last();
     }
 
     fn keep_idle(self: Arc<Self>, until: Instant) {
@@ -94,6 +95,7 @@ impl Lease for RemoteLease {
     fn release_in_background(self: Arc<Self>, yields: bool) {
         if self.end_here() == Phase::Held {
             self.session.release(&self, yields, None);
+            self.session.send_last();
         }
     }
 
@@ -104,6 +106,7 @@ impl Lease for RemoteLease {
         }
         let (tell, told) = tokio::sync::oneshot::channel();
         self.session.release(&self, yields, Some(tell));
+        self.session.send_last();
         Some(Box::pin(async move {
             match told.await.unwrap_or(ReleaseAnswer::Unknown) {
                 ReleaseAnswer::Held if !held => ReleaseAnswer::Lost,

@@ -1,6 +1,6 @@
 //! What a process and a coordinator tell each other, as values.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -28,6 +28,14 @@ pub trait Coordinators: fmt::Debug + Send + Sync + 'static {
 
     /// Whether there are more than one.
     fn has_others(&self) -> bool;
+
+    /// The same, with connections of their own on the runtime that calls it: the former one may be gone. They begin with
+    /// the coordinator of the latest session.
+    ///
+    /// # Errors
+    ///
+    /// Certificates cannot be read any more.
+    fn afresh(&self) -> Result<Arc<dyn Coordinators>, CoordinatorError>;
 
     /// The holders of a lock, and its waiters. Their nonces mean nothing.
     async fn inspect(&self, key: &LockKey) -> Result<Inspection, AcquireError>;

@@ -15,10 +15,12 @@
 //! | `session.rs` | a session: what its locks ask for |
 //! | `table.rs` | its locks and its present stream: what to send |
 //! | `answers.rs` | what a coordinator tells |
+//! | `last.rs` | the last releases, once the runtime has ended |
 //! | `looks.rs` | what is due as time passes |
 //! | `task.rs` | one stream after the other |
 
 mod answers;
+mod last;
 mod lease;
 mod looks;
 mod messages;

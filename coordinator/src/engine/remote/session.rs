@@ -51,9 +51,7 @@ impl Session {
 
     /// The number of releases without an answer.
     pub(super) fn releasing(&self) -> usize {
-        let table = self.table.lock();
-        let releasing = |entry: &&Entry| matches!(entry.stage, Stage::Releasing(_));
-        table.entries.values().filter(releasing).count()
+        self.table.lock().releasing()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{
     super::{ReleaseAnswer, local::events},
+    last::Orphaned,
     lease::RemoteLease,
     messages::Ask,
 };
@@ -37,6 +38,8 @@ pub(super) struct Table {
     /// shorter than that.
     pub(super) valid_for: Option<Duration>,
     pub(super) last_told: Instant,
+    /// The task of the session has ended with its runtime.
+    pub(super) orphaned: Option<Orphaned>,
 }
 
 /// What an ask is about.
@@ -262,7 +265,17 @@ impl Table {
         if let Some(id) = entry.ask {
             self.asked.remove(&id);
         }
+        let is_done = self.orphaned.is_some() && self.releasing() == 0;
+        if let Some(orphaned) = self.orphaned.as_mut().filter(|_| is_done) {
+            orphaned.released_all();
+        }
         Some(entry)
+    }
+
+    /// The number of releases without an answer.
+    pub(super) fn releasing(&self) -> usize {
+        let releasing = |entry: &&Entry| matches!(entry.stage, Stage::Releasing(_));
+        self.entries.values().filter(releasing).count()
     }
 
     /// When the ask `id` left. Answers to come count from later ones.

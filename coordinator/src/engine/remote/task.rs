@@ -7,6 +7,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::{
     Remote,
+    last::UntilDone,
     messages::{Connection, CoordinatorError, Told},
     session::Session,
 };
@@ -26,6 +27,12 @@ const STOP_WITHIN: Duration = Duration::from_millis(500);
 
 /// Opens streams, and exchanges messages, until `session` has no locks any more, or the engine stops.
 pub(super) async fn run(remote: Arc<Remote>, session: Arc<Session>) {
+    let until_done = UntilDone::of(&remote, &session);
+    serve(&remote, &session).await;
+    until_done.done();
+}
+
+async fn serve(remote: &Arc<Remote>, session: &Arc<Session>) {
     let around = &remote.requests.around;
     let mut pauses = Backoff::new(RETRY.0, RETRY.1);
     loop {
@@ -43,7 +50,7 @@ pub(super) async fn run(remote: Arc<Remote>, session: Arc<Session>) {
             Ok(Ok(connection)) => {
                 session.begin_stream();
                 let began = session.now();
-                let end = exchange(&remote, &session, connection).await;
+                let end = exchange(remote, session, connection).await;
                 if session.now() > began + RETRY.1 {
                     pauses.reset();
                 }
@@ -61,20 +68,24 @@ pub(super) async fn run(remote: Arc<Remote>, session: Arc<Session>) {
             () = around.stop.cancelled() => return,
             () = sleep(pauses.next(&around.random)) => {}
         }
-        if session.is_empty() && remote.end(&session) {
+        if session.is_empty() && remote.end(session) {
             return;
         }
     }
 }
 
 /// The reason why a stream is not used any more.
-enum End {
+pub(super) enum End {
     /// So is the session.
     Over,
     Broken(CoordinatorError),
 }
 
-async fn exchange(remote: &Remote, session: &Arc<Session>, connection: Connection) -> End {
+pub(super) async fn exchange(
+    remote: &Remote,
+    session: &Arc<Session>,
+    connection: Connection,
+) -> End {
     let Connection { asks, mut answers } = connection;
     let stop = &remote.requests.around.stop;
     let mut looks = interval(session.every());

@@ -61,7 +61,7 @@ use super::{
 };
 use crate::name::LockKey;
 pub use monitor::ShardStatus;
-pub(crate) use releases::Releases;
+pub(crate) use releases::{LAST_WITHIN, Releases};
 pub(crate) use requests::Requests;
 pub(crate) use routing::{Declaration, Routing};
 

@@ -26,7 +26,7 @@ use crate::{
 const RETRY: Duration = Duration::from_millis(200);
 
 /// How long releases delay the drop of the last handle, and the end of the runtime.
-const WITHIN: Duration = Duration::from_millis(250);
+pub(crate) const LAST_WITHIN: Duration = Duration::from_millis(250);
 
 /// Releases without a waiting caller: repeated until answered, or until the lock has expired. There
 /// is at most one per held lock, so the number is bounded.
@@ -238,7 +238,7 @@ impl Releases {
     /// does. Waits for that, but not for long.
     pub(crate) fn take_over(&self) {
         if self.shared {
-            let until = self.around.clock.now() + WITHIN;
+            let until = self.around.clock.now() + LAST_WITHIN;
             let mut pending = self.pending.lock();
             let by = pending.orphaned.take().and_then(|orphaned| orphaned.by);
             pending.orphaned = Some(Orphaned { until, by });
@@ -275,7 +275,7 @@ impl Releases {
         drop(pending);
         if !by.send(unsent, left) {
             tracing::warn!(
-                "last releases take longer than {WITHIN:?}; the locks may last until their leases end"
+                "last releases take longer than {LAST_WITHIN:?}; the locks may last until their leases end"
             );
         }
     }
