@@ -165,7 +165,17 @@ fn chaos_run(built: &Built, name: &str, arguments: &str, limit: Duration) -> Che
     let arguments = format!("{arguments} --keep-failed target/chaos");
     let mut check = Check::new(&format!("chaos, {name}"), &arguments).within(limit);
     check.arguments.insert(0, check.program);
-    check.program = built.program("ringfence-chaos");
+    let chaos = built.program("ringfence-chaos");
+    if check
+        .arguments
+        .iter()
+        .any(|argument| argument == "--service")
+    {
+        check.arguments.insert(0, chaos);
+        check.program = "scripts/checks/chaos-service".into();
+    } else {
+        check.program = chaos;
+    }
     check
 }
 

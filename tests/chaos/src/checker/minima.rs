@@ -11,6 +11,7 @@ use super::{
     Grant, Grants, Rule, Tickets, Violation,
     grants::is_answer,
     notice::is_deposed,
+    stop,
     windows::{self, Window},
 };
 use crate::{
@@ -83,6 +84,8 @@ pub struct Counts {
     pub lost: usize,
     /// Locks that were held when something happened to a coordinator, and a lease later.
     pub kept: usize,
+    /// Locks of clients that were told to end, that others had before the leases ended.
+    pub given_back: usize,
     /// Resizes that ended.
     pub resizes: usize,
     /// Slots that they moved.
@@ -161,6 +164,7 @@ impl Counts {
                 .count(),
             lost: answers(Kind::GuardState, Answer::Lost),
             kept: kept(&grants, &windows),
+            given_back: stop::in_time(history, &grants),
             resizes: resizes.len(),
             slots_moved: resizes.iter().map(|resized| resized.slots as usize).sum(),
             locks_carried: resizes.iter().map(|resized| resized.locks as usize).sum(),
@@ -170,7 +174,7 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 33] {
+    pub fn named(&self) -> [(&'static str, usize); 34] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -202,6 +206,7 @@ impl Counts {
             ("unknown outcomes", self.unknown),
             ("guards lost", self.lost),
             ("locks kept while a coordinator failed", self.kept),
+            ("locks given back at orderly stops", self.given_back),
             ("resizes", self.resizes),
             ("slots moved", self.slots_moved),
             ("locks carried", self.locks_carried),

@@ -34,6 +34,7 @@ mod notice;
 mod order;
 mod queue;
 mod resurrection;
+mod stop;
 mod tickets;
 mod uniqueness;
 mod violation;
@@ -64,6 +65,7 @@ pub fn check(history: &History, minima: &Minima) -> Vec<Violation> {
         resurrection::check(history, &grants),
         loss::check(history, &grants),
         leftover::check(history),
+        stop::check(history, &grants),
         whole::check(history, &grants),
         notice::check(history, &grants),
         latches::check(history),

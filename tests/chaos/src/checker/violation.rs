@@ -28,6 +28,8 @@ pub enum Rule {
     Loss,
     /// No lock is renewed that nobody in its process has or wants.
     Leftover,
+    /// A client that is told to end gives its locks back.
+    Stop,
     /// A set of locks is granted whole.
     Whole,
     /// A leader is told of its end before another leads.
@@ -61,6 +63,7 @@ impl fmt::Display for Rule {
             Self::Resurrection => "no resurrection",
             Self::Loss => "no spurious loss",
             Self::Leftover => "no lock of nobody",
+            Self::Stop => "an orderly stop costs no lease",
             Self::Whole => "all or nothing",
             Self::Notice => "notice before another leads",
             Self::Latch => "counts of a latch",

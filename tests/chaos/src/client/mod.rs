@@ -139,7 +139,7 @@ async fn work(args: ClientArgs) -> std::io::Result<()> {
     let of_sets = sets::run(
         of_sets,
         resource().await?,
-        section_max,
+        section_max.min(crate::sets::SECTION),
         &in_sets,
         random_of_sets,
     );

@@ -91,6 +91,11 @@ async fn section(
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
+    let is_of_sets = asked.of_grant.key.as_deref().is_some_and(sets::has);
+    let section_max = match is_of_sets {
+        true => section_max.min(sets::SECTION),
+        false => section_max,
+    };
     let mut held = Held::of(holder, asked);
     let short = random.random_bool(0.5);
     let length = part(section_max / if short { 20 } else { 1 }, random);

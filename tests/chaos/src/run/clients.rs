@@ -5,7 +5,10 @@ use std::io;
 use nix::sys::signal::Signal;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::{plan::Step, process::Process};
+use super::{
+    plan::Step,
+    process::{Process, Program},
+};
 use crate::{
     client::ClientArgs,
     history::{Deed, Fault, Kind, Phase, Recorder},
@@ -14,21 +17,23 @@ use crate::{
 /// How long a client may take to end after SIGTERM.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Every client process there is.
+/// Every client process of a group.
 #[derive(Debug)]
 pub(super) struct Clients {
+    program: Program,
     like: ClientArgs,
     running: Vec<Process>,
 }
 
 impl Clients {
-    /// Starts `count` processes like `first`, whose numbers go on from its.
+    /// Starts `count` processes of `program` like `first`, whose numbers go on from its.
     ///
     /// # Errors
     ///
     /// A process cannot be started.
-    pub(super) fn start(first: ClientArgs, count: usize) -> io::Result<Self> {
+    pub(super) fn start(program: Program, first: ClientArgs, count: usize) -> io::Result<Self> {
         let mut clients = Self {
+            program,
             like: first,
             running: Vec::new(),
         };
@@ -101,7 +106,7 @@ impl Clients {
         let coordinators = like.coordinators.iter();
         args.extend(coordinators.map(|url| ("--coordinator", url.clone())));
         args.extend(like.keys.iter().map(|key| ("--key", key.clone())));
-        let client = Process::start("client", like.process, &like.dir, args)?;
+        let client = Process::start(&self.program, like.process, &like.dir, args)?;
         self.running.push(client);
         self.like.process += 1;
         Ok(())

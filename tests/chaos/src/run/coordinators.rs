@@ -10,7 +10,11 @@ use nix::sys::signal::Signal;
 use ringfence_test_support::Proxy;
 use tokio::time::{Instant, sleep};
 
-use super::{member::befall, plan::Step, process::Process};
+use super::{
+    member::befall,
+    plan::Step,
+    process::{Process, Program},
+};
 use crate::{
     coordinator::port_file,
     history::{Deed, Fault, Kind, Phase, Recorder},
@@ -19,8 +23,8 @@ use crate::{
 /// How many there are.
 const COUNT: usize = 2;
 /// They have numbers from here on.
-const FIRST: u32 = 50_000;
-const NEIGHBOUR: u32 = 60_000;
+const FIRST: u32 = 80_000;
+const NEIGHBOUR: u32 = 90_000;
 /// How long one may take to serve, or to end after SIGTERM.
 const WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -55,7 +59,12 @@ impl Coordinators {
     ) -> io::Result<Self> {
         let mut coordinators = Self {
             neighbour: match bad_clock {
-                true => Some(Process::start("neighbour", NEIGHBOUR, dir, servers(urls))?),
+                true => Some(Process::start(
+                    &Program::This("neighbour"),
+                    NEIGHBOUR,
+                    dir,
+                    servers(urls),
+                )?),
                 false => None,
             },
             dir: dir.to_owned(),
@@ -138,7 +147,7 @@ impl Coordinators {
         self.next += 1;
         let mut args = vec![("--handle-secret", SECRET.to_owned())];
         args.extend(servers(&self.urls));
-        let process = Process::start("coordinator", number, &self.dir, args)?;
+        let process = Process::start(&Program::This("coordinator"), number, &self.dir, args)?;
         let file = port_file(&self.dir, number);
         let until = Instant::now() + WITHIN;
         while !file.exists() {

@@ -72,7 +72,8 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
 pub(super) fn of_service(length: Duration) -> Minima {
     let per_minute = per_minute(length);
     let of_coordinators = [Fault::KillCoordinator, Fault::StopCoordinator];
-    let of_coordinators = of_coordinators.map(|fault| (fault, per_minute(3)));
+    // A long run comes to the others, too.
+    let of_coordinators = of_coordinators.map(|fault| (fault, per_minute(1).max(1)));
     let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
     Minima {
         grants: per_minute(60),
@@ -89,6 +90,7 @@ pub(super) fn of_service(length: Duration) -> Minima {
         writes: per_minute(60),
         renewed: per_minute(60),
         kept: per_minute(4),
+        given_back: per_minute(1),
         held: per_minute(3),
         handed: per_minute(10),
         faults: of_coordinators.into_iter().chain(to_clients).collect(),

@@ -16,7 +16,11 @@ pub(crate) mod replicated;
 mod report;
 mod shard;
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    io, iter,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use rand::{RngExt, rngs::StdRng};
@@ -41,6 +45,7 @@ use self::{
     movers::Movers,
     nemesis::Nemesis,
     plan::Plan,
+    process::Program,
     shard::{Kind, Shard},
 };
 pub use self::{histories::HistoriesArgs, member::Member, plan::Step, report::Outcome};
@@ -84,7 +89,10 @@ const RESOURCE: u32 = 1;
 /// Movers have numbers from here on.
 const MOVERS: u32 = 100;
 /// A group's clients have numbers from here on, of every so many.
-const GROUP_NUMBERS: u32 = 10_000;
+pub(crate) const GROUP_NUMBERS: u32 = 10_000;
+/// A group of clients that run another program: few, with a lock of their own, so that one is held at most stops, and waited
+/// for.
+const VISITORS: usize = 2;
 
 /// How a run is asked for.
 #[derive(Args, Clone, Debug)]
@@ -102,6 +110,9 @@ pub struct RunArgs {
     /// armed anew. Now and then one is, so no run of the gate has it.
     #[arg(long, requires = "service")]
     pub bad_clock: bool,
+    /// Beside the coordinators' clients, has some that run this program, as docs/write-a-client.md says. May be said for several.
+    #[arg(long = "client", value_name = "PROGRAM", requires = "service")]
+    pub clients: Vec<PathBuf>,
     /// Has shards on Redis, PostgreSQL or MariaDB, etcd and ZooKeeper. The seed chooses which of them keeps the topology's record, and which joins.
     #[arg(long)]
     pub mixed: bool,
@@ -190,23 +201,25 @@ async fn happen(
         false => None,
     };
     let of_service = coordinators.as_ref().map(Coordinators::urls);
-    let direct = if service { Vec::new() } else { urls.clone() };
 
     let socket = TempDir::with_prefix("ringfence-chaos-")?;
     let resource = Server::start(&socket.path().join("resource"), recorder(RESOURCE)?)?;
-    let mut clients = start_clients(&ClientArgs {
-        dir: dir.to_owned(),
-        run: run.clone(),
-        seed,
-        process: 0,
-        resource: resource.path().to_owned(),
-        urls: direct,
-        coordinators: of_service.unwrap_or_default(),
-        keys: keys.clone(),
-        lease_ms: lease.as_millis() as u64,
-        linger_ms: Some(LINGER.as_millis() as u64),
-        section_ms: section.as_millis() as u64,
-    })?;
+    let mut clients = start_clients(
+        &ClientArgs {
+            dir: dir.to_owned(),
+            run: run.clone(),
+            seed,
+            process: 0,
+            resource: resource.path().to_owned(),
+            urls: if service { Vec::new() } else { urls.clone() },
+            coordinators: of_service.unwrap_or_default(),
+            keys: keys.clone(),
+            lease_ms: lease.as_millis() as u64,
+            linger_ms: Some(LINGER.as_millis() as u64),
+            section_ms: section.as_millis() as u64,
+        },
+        &args.clients,
+    )?;
     all_granted(&resource, &keys, 0).await;
 
     let until = Instant::now() + length;
@@ -222,7 +235,7 @@ async fn happen(
     };
     nemesis
         .strike(
-            plan(seed, args, &kinds),
+            plan(seed, args, &kinds, clients.len()),
             &members,
             &mut clients,
             &locks,
@@ -287,11 +300,11 @@ fn lengths(service: bool) -> (Duration, Duration) {
     }
 }
 
-fn plan(seed: u64, args: &RunArgs, kinds: &[Kind]) -> Plan {
+fn plan(seed: u64, args: &RunArgs, kinds: &[Kind], groups: usize) -> Plan {
     let (lease, _) = lengths(args.service);
     match args.service {
-        true => Plan::of_service(seed, GROUPS, args.length, lease),
-        false => Plan::new(seed, kinds, GROUPS, args.length, lease),
+        true => Plan::of_service(seed, groups, args.length, lease),
+        false => Plan::new(seed, kinds, groups, args.length, lease),
     }
 }
 
@@ -311,16 +324,25 @@ fn mover_args(dir: &Path, run: &str, seed: u64, urls: &[String]) -> MoverArgs {
     }
 }
 
-/// Starts the client processes of each group, which differ from `like` in their numbers.
-fn start_clients(like: &ClientArgs) -> io::Result<Vec<Clients>> {
-    let group = |group| {
+/// Starts the client processes of each group, which differ from `like` in their numbers; and a group of each of `others`.
+fn start_clients(like: &ClientArgs, others: &[PathBuf]) -> io::Result<Vec<Clients>> {
+    let own = iter::repeat_n(Program::This("client"), GROUPS);
+    let others = others.iter().cloned().map(Program::Other);
+    let programs = own.chain(others).zip(1..);
+    let group = |(program, group)| {
+        let (keys, count) = match &program {
+            Program::This(_) => (like.keys.clone(), CLIENTS_PER_GROUP),
+            Program::Other(_) => (vec![format!("visited/{group}")], VISITORS),
+        };
+        let process = group * GROUP_NUMBERS;
         let first = ClientArgs {
-            process: group * GROUP_NUMBERS,
+            process,
+            keys,
             ..like.clone()
         };
-        Clients::start(first, CLIENTS_PER_GROUP)
+        Clients::start(program, first, count)
     };
-    (1..=GROUPS as u32).map(group).collect()
+    programs.map(group).collect()
 }
 
 /// A client that takes no locks.

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     plan::{HOME, Side, Step, Trial, Upset},
-    process::{Fate, Process},
+    process::{Fate, Process, Program},
     shard::Shard,
 };
 use crate::{
@@ -301,7 +301,7 @@ impl Movers<'_> {
         args.extend(task.halt.map(|halt| ("--halt", halt.to_arg())));
         let flag = task.turn_back.then(|| ("--turn-back", "true".into()));
         args.extend(flag);
-        let mover = Process::start("mover", like.process, &like.dir, args)?;
+        let mover = Process::start(&Program::This("mover"), like.process, &like.dir, args)?;
         self.like.process += 1;
         Ok(mover)
     }

@@ -35,6 +35,15 @@ pub(crate) struct Process {
     child: Child,
 }
 
+/// What a process runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Program {
+    /// This program, in that mode.
+    This(&'static str),
+    /// Another one.
+    Other(PathBuf),
+}
+
 /// What became of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -49,13 +58,13 @@ pub(crate) enum Fate {
 }
 
 impl Process {
-    /// Starts this program as `mode`, with `args`; what it says goes to a file in `dir`.
+    /// Starts `program` with `args`; what it says goes to a file in `dir`.
     ///
     /// # Errors
     ///
     /// It cannot be started.
     pub(crate) fn start(
-        mode: &str,
+        program: &Program,
         number: u32,
         dir: &Path,
         args: Vec<(&str, String)>,
@@ -63,10 +72,12 @@ impl Process {
         let log = dir.join(format!("{number:05}.log"));
         // Gone with this process, however that ends.
         let mut command = Command::new("setpriv");
-        command
-            .args(["--pdeathsig", "KILL"])
-            .arg(std::env::current_exe()?);
-        command.arg(mode).arg("--dir").arg(dir);
+        command.args(["--pdeathsig", "KILL"]);
+        match program {
+            Program::This(mode) => command.arg(std::env::current_exe()?).arg(mode),
+            Program::Other(path) => command.arg(path),
+        };
+        command.arg("--dir").arg(dir);
         command.arg("--process").arg(number.to_string());
         for (flag, value) in args {
             command.arg(flag).arg(value);

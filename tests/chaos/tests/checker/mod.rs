@@ -6,6 +6,7 @@ mod mutations;
 mod queueing;
 mod reference;
 mod shares;
+mod stops;
 
 use std::collections::BTreeSet;
 

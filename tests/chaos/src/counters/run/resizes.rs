@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     mover::Halt,
-    run::process::{Fate, Process},
+    run::process::{Fate, Process, Program},
 };
 
 /// Movers have numbers from here on.
@@ -93,7 +93,7 @@ impl Resizes {
         args.extend(self.urls.iter().map(|url| ("--redis", url.clone())));
         args.extend(begin);
         args.extend(halt.map(|halt| ("--halt", halt.to_arg())));
-        let mut mover = Process::start("mover", self.next, &self.dir, args)?;
+        let mut mover = Process::start(&Program::This("mover"), self.next, &self.dir, args)?;
         self.next += 1;
         match mover.fate(until).await? {
             Fate::Going => Err(mover.fault("moves slots, and is not done")),

@@ -5,7 +5,7 @@ use std::io;
 use tokio::time::Instant;
 
 use super::super::{TellerArgs, log::read_process};
-use crate::run::process::{Fate, Process};
+use crate::run::process::{Fate, Process, Program};
 
 /// Every teller process there is.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Tellers {
         ];
         args.extend(after.map(|killed| ("--after", killed.to_string())));
         args.extend(like.urls.iter().map(|url| ("--redis", url.clone())));
-        let teller = Process::start("teller", like.process, &like.dir, args)?;
+        let teller = Process::start(&Program::This("teller"), like.process, &like.dir, args)?;
         self.running.push((teller, calls));
         self.like.process += 1;
         Ok(())
