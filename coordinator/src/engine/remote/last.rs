@@ -2,34 +2,34 @@
 //! own, and the drop waits for it: the process may end right after.
 
 use std::{
-    io,
     sync::{
         Arc,
-        mpsc::{self, RecvTimeoutError},
+        mpsc::{self, Receiver},
     },
-    thread,
+    thread::{self, ThreadId},
     time::Duration,
 };
 
-use tokio::{
-    runtime,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
-use super::{super::ring::LAST_WITHIN, Remote, session::Session, task::exchange};
+use super::{
+    super::ring::last_releases::{WITHIN, on_thread, wait},
+    Remote,
+    session::Session,
+    task::exchange,
+};
 use crate::clock::Instant;
 
 /// Between two looks at what is left.
 const LOOK: Duration = Duration::from_millis(2);
 
-const THREAD: &str = "ringfence-last";
-
 /// Where the last releases of a session go.
 pub(super) struct Orphaned {
-    /// None: a thread sends them.
-    remote: Option<Arc<Remote>>,
+    remote: Arc<Remote>,
     /// Drops wait for their releases until then.
     until: Instant,
+    /// Sends the releases. Started for the first one.
+    thread: Option<ThreadId>,
     /// Dropped once nothing is left to release.
     waiting: Vec<mpsc::Sender<()>>,
 }
@@ -50,9 +50,12 @@ impl<'a> UntilDone<'a> {
 impl Drop for UntilDone<'_> {
     fn drop(&mut self) {
         if let Some((remote, session)) = self.0 {
+            // Or each would keep the other.
+            remote.forget(session);
             session.table.lock().orphaned = Some(Orphaned {
-                remote: Some(remote.clone()),
-                until: session.now() + LAST_WITHIN,
+                remote: remote.clone(),
+                until: session.now() + WITHIN,
+                thread: None,
                 waiting: Vec::new(),
             });
             session.send_last();
@@ -70,55 +73,39 @@ impl Orphaned {
 impl Session {
     /// If no task does that any more, has a thread send the releases, and waits for the answers, but not for long.
     pub(super) fn send_last(self: &Arc<Self>) {
-        // What the thread is told may itself release something.
-        if thread::current().name() == Some(THREAD) {
-            return;
-        }
-        let Some((until, is_done)) = self.begin_last() else {
-            return;
-        };
-        let left = until.since(self.now());
-        if is_done.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!(
-                "last releases take longer than {LAST_WITHIN:?}; the locks may last until their leases end"
-            );
+        if let Some((until, is_done)) = self.begin_last() {
+            wait(&is_done, until.since(self.now()));
         }
     }
 
     /// Starts the thread for the first of them. Returns until when to wait, and for what.
-    fn begin_last(self: &Arc<Self>) -> Option<(Instant, mpsc::Receiver<()>)> {
+    fn begin_last(self: &Arc<Self>) -> Option<(Instant, Receiver<()>)> {
         let mut table = self.table.lock();
+        // Before the releases are counted: nearly every session has its task.
+        table.orphaned.as_ref()?;
         let is_any = table.releasing() > 0;
         let orphaned = table.orphaned.as_mut().filter(|_| is_any)?;
+        let until = orphaned.until;
+        let thread = orphaned.thread.or_else(|| {
+            let sending = send(orphaned.remote.clone(), self.clone(), until);
+            on_thread(sending)
+        });
+        orphaned.thread = thread;
+        // What the thread is told may itself release something.
+        thread.filter(|thread| *thread != thread::current().id())?;
         let (done, is_done) = mpsc::channel();
         orphaned.waiting.push(done);
-        let until = orphaned.until;
-        if let Some(remote) = orphaned.remote.take() {
-            let begun = begin(remote, self.clone(), until).inspect_err(|error| {
-                tracing::warn!(%error, "last releases not sent; the locks expire");
-            });
-            begun.ok()?;
-        }
         Some((until, is_done))
     }
 }
 
-/// Starts the thread, which ends at `until`.
-fn begin(remote: Arc<Remote>, session: Arc<Session>, until: Instant) -> io::Result<()> {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let thread = thread::Builder::new().name(THREAD.into());
-    let sending = async move {
-        let left = until.since(session.now());
-        // What is not answered by then is not waited for either.
-        let _ = timeout(left, send(&remote, &session)).await;
-    };
-    thread.spawn(move || runtime.block_on(sending)).map(drop)
+/// Sends releases, also those that come later. What is not answered `until` then is not waited for either.
+async fn send(remote: Arc<Remote>, session: Arc<Session>, until: Instant) {
+    let left = until.since(session.now());
+    let _ = timeout(left, send_all(&remote, &session)).await;
 }
 
-/// Sends releases, also those that come later, until it is dropped.
-async fn send(remote: &Arc<Remote>, session: &Arc<Session>) {
+async fn send_all(remote: &Remote, session: &Arc<Session>) {
     let coordinators = match remote.coordinators.afresh() {
         Ok(coordinators) => coordinators,
         Err(error) => return tracing::warn!(%error, "last releases not sent; the locks expire"),

@@ -106,6 +106,11 @@ impl Remote {
         ends
     }
 
+    /// The task of `session` has ended with its runtime.
+    fn forget(&self, session: &Session) {
+        self.sessions.lock().remove(&session.terms);
+    }
+
     /// The number of releases without an answer.
     fn releasing(&self) -> usize {
         let sessions = self.sessions.lock();

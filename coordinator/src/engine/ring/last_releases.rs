@@ -8,8 +8,9 @@
 
 use std::{
     collections::HashMap,
+    future::Future,
     io,
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread::{self, ThreadId},
     time::Duration,
 };
@@ -27,6 +28,35 @@ use crate::{
     shard::{LockLane, LockLink, Request, ShardError},
 };
 
+/// How long releases delay the drop of the last handle, and the end of the runtime.
+pub(crate) const WITHIN: Duration = Duration::from_millis(250);
+
+/// Has a thread of its own run `sending`. `None`: it cannot be had.
+pub(crate) fn on_thread(sending: impl Future<Output = ()> + Send + 'static) -> Option<ThreadId> {
+    let started = start(sending).inspect_err(|error| {
+        tracing::warn!(%error, "last releases not sent; the locks expire");
+    });
+    started.ok()
+}
+
+fn start(sending: impl Future<Output = ()> + Send + 'static) -> io::Result<ThreadId> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let thread = thread::Builder::new().name("ringfence-last".into());
+    let thread = thread.spawn(move || runtime.block_on(sending))?;
+    Ok(thread.thread().id())
+}
+
+/// Waits for the end of `is_done`, at most `within`.
+pub(crate) fn wait(is_done: &Receiver<()>, within: Duration) {
+    if is_done.recv_timeout(within) == Err(RecvTimeoutError::Timeout) {
+        tracing::warn!(
+            "last releases take longer than {WITHIN:?}; the locks may last until their leases end"
+        );
+    }
+}
+
 /// A thread that sends releases. It ends once this is dropped and everything is sent.
 #[derive(Debug)]
 pub(crate) struct LastReleases {
@@ -42,27 +72,21 @@ struct Job {
 }
 
 impl LastReleases {
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let (jobs, to_do) = unbounded_channel();
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let thread = thread::Builder::new().name("ringfence-last".into());
-        let thread = thread.spawn(move || runtime.block_on(send_all(to_do)))?;
-        Ok(Self {
-            jobs,
-            thread: thread.thread().id(),
-        })
+        let thread = on_thread(send_all(to_do))?;
+        Some(Self { jobs, thread })
     }
 
-    /// Sends each of `unsent` once, and waits for that, at most `within`. Returns whether that was long enough.
-    pub(crate) fn send(&self, unsent: Vec<Unsent>, within: Duration) -> bool {
+    /// Sends each of `unsent` once, and waits for that, at most `within`.
+    pub(crate) fn send(&self, unsent: Vec<Unsent>, within: Duration) {
         let (done, is_done) = mpsc::channel();
         // If the thread panicked, the job is dropped, and so counts as done.
         let _ = self.jobs.send(Job { unsent, done });
         // A request that the thread refuses may itself release something.
-        thread::current().id() == self.thread
-            || is_done.recv_timeout(within) != Err(RecvTimeoutError::Timeout)
+        if thread::current().id() != self.thread {
+            wait(&is_done, within);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ mod clock;
 mod confirm;
 mod current_shard;
 mod in_flight;
-mod last_releases;
+pub(crate) mod last_releases;
 mod map;
 pub(crate) mod monitor;
 mod moving;
@@ -61,7 +61,7 @@ use super::{
 };
 use crate::name::LockKey;
 pub use monitor::ShardStatus;
-pub(crate) use releases::{LAST_WITHIN, Releases};
+pub(crate) use releases::Releases;
 pub(crate) use requests::Requests;
 pub(crate) use routing::{Declaration, Routing};
 

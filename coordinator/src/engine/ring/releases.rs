@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     in_flight::{Behind, Outstanding},
-    last_releases::LastReleases,
+    last_releases::{LastReleases, WITHIN},
     renewer::LeaseRenewer,
     shard_lease::ShardLease,
     unsent::{Unsent, places, release_behind, submit},
@@ -24,9 +24,6 @@ use crate::{
 
 /// Pause before releases that failed are sent again.
 const RETRY: Duration = Duration::from_millis(200);
-
-/// How long releases delay the drop of the last handle, and the end of the runtime.
-pub(crate) const LAST_WITHIN: Duration = Duration::from_millis(250);
 
 /// Releases without a waiting caller: repeated until answered, or until the lock has expired. There
 /// is at most one per held lock, so the number is bounded.
@@ -238,7 +235,7 @@ impl Releases {
     /// does. Waits for that, but not for long.
     pub(crate) fn take_over(&self) {
         if self.shared {
-            let until = self.around.clock.now() + LAST_WITHIN;
+            let until = self.around.clock.now() + WITHIN;
             let mut pending = self.pending.lock();
             let by = pending.orphaned.take().and_then(|orphaned| orphaned.by);
             pending.orphaned = Some(Orphaned { until, by });
@@ -262,10 +259,7 @@ impl Releases {
             return;
         }
         if by.is_none() {
-            let started = LastReleases::start().inspect_err(|error| {
-                tracing::warn!(%error, "last releases not sent; the locks expire");
-            });
-            *by = started.ok().map(Arc::new);
+            *by = LastReleases::start().map(Arc::new);
         }
         let Some(by) = by.clone() else {
             return;
@@ -273,10 +267,6 @@ impl Releases {
         let unsent = unanswered.drain().map(|(_, unsent)| unsent).collect();
         let left = until.since(self.around.clock.now());
         drop(pending);
-        if !by.send(unsent, left) {
-            tracing::warn!(
-                "last releases take longer than {LAST_WITHIN:?}; the locks may last until their leases end"
-            );
-        }
+        by.send(unsent, left);
     }
 }
