@@ -359,7 +359,7 @@ func TestALockIsRenewedInTimeAsTheViewOfItsCoordinatorEnds(t *testing.T) {
 		must[*pb.ReleaseResponse](t)(service.Release(ctx, &pb.ReleaseRequest{Handle: answer.Handle}))
 		left = answer.ValidFor.AsDuration()
 	}
-	// Then less is left than a third of a view, which is the time between renewals else.
+	// Then less is left than a third of a view, the usual time between renewals.
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		check(t, server.Signal(signal))
 		time.Sleep(view * 6 / 10)

@@ -269,7 +269,7 @@ def test_a_lock_is_renewed_in_time_as_the_view_of_its_coordinator_ends(
 
         guards = [hold(number) for number in range(30)]  # at all times of a view
         eventually(lambda: hold(30).remaining > 0.9 * VIEW)
-        # The coordinator cannot renew its view until less is left of it than the time between renewals else, a third.
+        # The coordinator cannot renew its view until less is left of it than a third, the usual time between renewals.
         redis.process.send_signal(signal.SIGSTOP)
         time.sleep(0.6 * VIEW)
         redis.process.send_signal(signal.SIGCONT)

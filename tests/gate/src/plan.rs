@@ -2,6 +2,7 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    mem,
     time::Duration,
 };
 
@@ -165,16 +166,10 @@ fn chaos_run(built: &Built, name: &str, arguments: &str, limit: Duration) -> Che
     let arguments = format!("{arguments} --keep-failed target/chaos");
     let mut check = Check::new(&format!("chaos, {name}"), &arguments).within(limit);
     check.arguments.insert(0, check.program);
-    let chaos = built.program("ringfence-chaos");
-    if check
-        .arguments
-        .iter()
-        .any(|argument| argument == "--service")
-    {
+    check.program = built.program("ringfence-chaos");
+    if arguments.starts_with("run --service") {
+        let chaos = mem::replace(&mut check.program, "scripts/checks/chaos-service".into());
         check.arguments.insert(0, chaos);
-        check.program = "scripts/checks/chaos-service".into();
-    } else {
-        check.program = chaos;
     }
     check
 }

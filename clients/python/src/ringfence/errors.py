@@ -141,7 +141,7 @@ class IdConflict(RingfenceError):
 
 
 class IdTooOld(RingfenceError):
-    """The request id is too old: whether it took effect, ``may_have_taken_effect`` says."""
+    """The request id is too old: ``may_have_taken_effect`` says whether the request took effect."""
 
 
 class IdInFuture(RingfenceError):

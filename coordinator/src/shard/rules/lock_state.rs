@@ -103,9 +103,9 @@ impl LockState {
         }
     }
 
-    /// Forgets when records and queue were seen, unless they are what is left of `before`: one that ends leaves the others as
-    /// they were. So it does if a record was extended: while the clock stands still, that may leave it as it was. If `moment`
-    /// saw them, keeps that.
+    /// Forgets when the records were seen, if one of them is not in `before`, or was extended: while the clock stands still, an
+    /// extension may leave a record as it was. Likewise for the queue. A record or a ticket that ends leaves the others as they
+    /// were. If `moment` saw them, keeps that.
     pub(crate) fn see(&mut self, before: &Self, is_extended: bool, moment: Option<&Moment>) {
         if is_extended && self == before {
             self.extensions = self.extensions.wrapping_add(1);
@@ -279,6 +279,7 @@ mod tests {
         again.see(&extended, true, None);
         assert_ne!(again, extended);
     }
+
     /// Dead holders of different leases, of which one after the other ends.
     #[test]
     fn shares_stay_seen_as_another_ends_and_not_as_one_comes_or_is_extended() {
