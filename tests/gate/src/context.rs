@@ -11,6 +11,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use nix::sys::statvfs::statvfs;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -65,6 +66,12 @@ impl Context {
     /// A file for the output of what is called `name`.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.logs.path().join(name)
+    }
+
+    /// The bytes that are free where it builds.
+    pub(crate) fn free_disk(&self) -> io::Result<u64> {
+        let disk = statvfs(&self.root)?;
+        Ok(disk.blocks_available() * disk.fragment_size())
     }
 
     /// A command in the checkout.

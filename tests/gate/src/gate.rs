@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, OnceCell, Ref, RefCell},
+    io,
     time::Duration,
 };
 
@@ -183,6 +184,11 @@ impl Gate {
                 command: "scripts/test".to_owned(),
             });
         }
+    }
+
+    /// The bytes of disk that are free now.
+    pub(crate) fn free_disk(&self) -> io::Result<u64> {
+        self.context.free_disk()
     }
 
     /// What it has seen so far.

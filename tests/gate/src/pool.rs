@@ -13,6 +13,9 @@ use crate::{
     report::{Outcome, Report, Verdict},
 };
 
+/// The long part builds more, and its servers write files: below this it would fail half-way.
+const DISK_FOR_LONG: u64 = 4 << 30;
+
 /// Jobs, and where their outcomes go.
 pub(crate) struct Pool<'a> {
     pub(crate) context: &'a Context,
@@ -27,24 +30,32 @@ impl Pool<'_> {
             .await;
     }
 
-    /// The same, without those that take too long to end by `until`.
+    /// The same, without those that take too long to end by `until`, or for which there is no disk.
     pub(crate) async fn run_until(&self, jobs: Vec<Long>, until: Option<Instant>) {
         let jobs = stream::iter(jobs);
         jobs.for_each_concurrent(self.context.jobs, async |long| {
-            let ends = Instant::now() + long.takes;
-            match until.is_some_and(|until| ends > until) {
-                true => self.leave_out(&long.job, long.takes),
-                false => self.job(long.job).await,
+            match self.obstacle(long.takes, until) {
+                Some(why) => self.leave_out(&long.job, why),
+                None => self.job(long.job).await,
             }
         })
         .await;
     }
 
-    fn leave_out(&self, job: &Job, takes: Duration) {
-        let minutes = takes.as_secs() / 60;
+    fn obstacle(&self, takes: Duration, until: Option<Instant>) -> Option<String> {
+        let ends = Instant::now() + takes;
+        if until.is_some_and(|until| ends > until) {
+            let minutes = takes.as_secs() / 60;
+            return Some(format!("takes {minutes} min, and the time is up"));
+        }
+        let [free, needed] = [self.context.free_disk().ok()?, DISK_FOR_LONG].map(|it| it >> 20);
+        (free < needed).then(|| format!("{free} MiB of disk are free, {needed} are needed"))
+    }
+
+    fn leave_out(&self, job: &Job, why: String) {
         self.report.borrow_mut().check(Outcome {
             name: job.name().to_owned(),
-            verdict: Verdict::NotRun(format!("takes {minutes} min, and the time is up")),
+            verdict: Verdict::NotRun(why),
             took: Duration::ZERO,
             command: "scripts/test --long".to_owned(),
         });
