@@ -13,15 +13,30 @@ use std::{
     time::Duration,
 };
 
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+
 use crate::{
     clock::Instant,
     limits::{MARGIN, RHO_PERMILLE},
 };
 
+/// How long a new connection waits for a read of the topology. An unreachable store delays it, and no more: locks go on
+/// with the last view.
+const READ_WITHIN: Duration = Duration::from_secs(1);
+
+/// Pause before a read is requested again, if it failed.
+const READ_AGAIN: Duration = Duration::from_millis(100);
+
 /// A lease on a process's view of the topology. With supervised removal it never ends.
 #[derive(Debug)]
 pub struct ViewLease {
     length: Option<Duration>,
+    /// When the last successful read was sent.
+    read: watch::Sender<Instant>,
+    wanted: Notify,
     until: AtomicU64,
     /// How often it ended before a confirmation.
     lapses: AtomicU64,
@@ -38,6 +53,8 @@ impl ViewLease {
     pub fn new(length: Option<Duration>) -> Self {
         Self {
             length,
+            read: watch::Sender::new(Instant::from_nanos(0)),
+            wanted: Notify::new(),
             until: AtomicU64::new(length.map_or(u64::MAX, |_| 0)),
             lapses: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -52,6 +69,37 @@ impl ViewLease {
     /// The view was confirmed by an answer, processed at `now`, to a request sent at `sent`. Called
     /// by one task.
     pub fn confirm(&self, sent: Instant, now: Instant) {
+        self.confirm_lease(sent, now);
+        self.read.send_replace(sent);
+    }
+
+    /// Waits until the topology was read by a request sent at `opened` or later, at most for a second: a connection opened
+    /// then may lead to a server whose life was replaced while this process learned nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn read_since(&self, opened: Instant) {
+        let mut read = self.read.subscribe();
+        let is_read = async {
+            while *read.borrow_and_update() < opened {
+                self.wanted.notify_one();
+                let _again = timeout(READ_AGAIN, read.changed()).await;
+            }
+        };
+        let _unread = timeout(READ_WITHIN, is_read).await;
+    }
+
+    /// Waits until a [read](Self::read_since) is wanted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    fn confirm_lease(&self, sent: Instant, now: Instant) {
         let Some(length) = self.length else {
             return;
         };

@@ -16,7 +16,7 @@ use ringfence_conformance::{
 };
 use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
-    clock::TokioClock,
+    clock::{Instant, TokioClock},
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::{LANES_BY_SLOT, LEASE_MAX},
@@ -107,12 +107,16 @@ impl Desk {
         let mut link = link.unwrap();
         link.arm(&arm).await.unwrap();
         fixture.slow_down().await;
+        let view = ViewLease::new(None);
+        // Nobody reads the topology here.
+        let read = Instant::from_nanos(u64::MAX);
+        view.confirm(read, read);
         let around = Context {
             clock: Arc::new(TokioClock::starting_at(Duration::ZERO)),
             random: Arc::new(Random::seeded(1)),
             tasks: Default::default(),
             stop: Default::default(),
-            view: Arc::new(ViewLease::new(None)),
+            view: Arc::new(view),
         };
         Self {
             driver: started(fixture.shard(), link.life(), &around),

@@ -200,6 +200,9 @@ impl<L: Load> Running<L> {
             Ok(link) => link,
             Err(error) => return Some(error),
         };
+        let opened = self.to.around.clock.now();
+        let read = self.to.around.view.read_since(opened);
+        self.to.around.stop.run_until_cancelled(read).await?;
         if !(self.queue).open((link.life().clone(), link.connection())) {
             return None;
         }

@@ -1,6 +1,13 @@
 //! The queue obeys grace: it may vanish, and grants nothing that waiting would not.
 
-use ringfence_coordinator::engine::AcquireError;
+use std::{future::pending, sync::Arc};
+
+use async_trait::async_trait;
+use ringfence_coordinator::{
+    engine::AcquireError,
+    ids::Incarnation,
+    topology::{Swap, Topology, TopologyError, TopologyStore, Version},
+};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, holder, try_acquire, waiting};
@@ -98,4 +105,53 @@ async fn a_server_that_was_replaced_is_asked_nothing_more() {
     let next = acquire(&one).await;
     assert!(next.token() > token);
     assert!(holder(&present).await.is_some() && holder(&former).await.is_none());
+}
+
+/// A way to the topology's store on which nothing is said unasked, and answers are late.
+#[derive(Debug)]
+struct Late(Arc<dyn TopologyStore>);
+
+#[async_trait]
+impl TopologyStore for Late {
+    async fn load(&self) -> Result<Arc<Topology>, TopologyError> {
+        sleep(SECOND / 2).await;
+        self.0.load().await
+    }
+
+    async fn swap(&self, expected: Version, next: &Topology) -> Result<Swap, TopologyError> {
+        self.0.swap(expected, next).await
+    }
+
+    async fn watch(&self, _: Version) -> Result<Arc<Topology>, TopologyError> {
+        pending().await
+    }
+
+    fn outrun(&self, incarnation: Incarnation) {
+        self.0.outrun(incarnation);
+    }
+}
+
+/// Its address leads to it again, after it led to another one. It was not restarted, and is armed as before.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_missed_a_replacement_asks_nothing_of_the_server_that_was_replaced() {
+    let mut crew = Crew::new().await;
+    let store = crew.store.clone();
+    crew.store = Arc::new(Late(store.clone()));
+    let one = crew.process().await;
+    let before = acquire(&one).await;
+    let token = before.token();
+    before.release().await;
+
+    crew.store = store;
+    crew.lives_at(&crew.another_server()).await;
+    crew.faults().hang_up();
+    let since = Instant::now();
+    while since.elapsed() < 5 * SECOND {
+        assert!(
+            try_acquire(&one).await.is_err(),
+            "granted by its former state"
+        );
+        sleep(MILLISECOND).await;
+    }
+    assert!(acquire(&one).await.token().epoch() > token.epoch());
 }

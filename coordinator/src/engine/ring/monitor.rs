@@ -1,7 +1,7 @@
 //! Tends shards: has a life armed that is not, marks shards at rest quiet, raises token epochs, and
 //! follows the topology.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use ringfence_ring::ShardId;
@@ -150,14 +150,20 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Context) 
     }
 }
 
-/// Confirms the topology in use again and again, if views expire, and ends all grants made under a
-/// view that expired.
+/// Confirms the topology in use for new connections, and again and again if views expire. Ends all
+/// grants made under a view that expired.
 async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Context) {
-    let Some(length) = around.view.length() else {
-        return;
-    };
     loop {
-        sleep(around.random.jitter(length / 3)).await;
+        let due = async {
+            match around.view.length() {
+                Some(length) => sleep(around.random.jitter(length / 3)).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = around.view.wanted() => {}
+        }
         let left = around.view.until().since(around.clock.now());
         match left.is_zero() {
             true => confirm_once(routing, store, around).await,

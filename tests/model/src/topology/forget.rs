@@ -3,6 +3,7 @@
 
 use super::{
     Rule, TopologyModel, World,
+    locks::names,
     record::{Member, Mover, Record},
 };
 
@@ -20,6 +21,9 @@ impl TopologyModel {
         let in_force: Vec<_> = self.in_force(world).collect();
         for record in in_force {
             world.reads(record);
+            if self.lives_may_go_on() {
+                note_named(world, &record);
+            }
         }
     }
 
@@ -58,6 +62,15 @@ impl TopologyModel {
             !((fenced && !is_recorded(world, mover)) || is_past(world, mover))
         });
         world.movers = movers;
+    }
+}
+
+/// Notes the shards that `record`, which is in force, names as they are.
+fn note_named(world: &mut World, record: &Record) {
+    for index in 0..world.shards.len() as u8 {
+        if names(record, world, index) {
+            world.shard_mut(index).named_until = record.version();
+        }
     }
 }
 

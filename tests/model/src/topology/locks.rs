@@ -80,26 +80,27 @@ impl TopologyModel {
         }
     }
 
-    /// Whether requests go there.
+    /// Whether requests of some process go there: it knows a record that it read after it connected, or a newer one.
     fn is_relied_on(&self, world: &World, index: u8) -> bool {
-        self.is_as_named(world, index) || self.breaks(Rule::RequestsGoToTheNamedLife)
+        let shard = world.shard(index);
+        let is_named = shard.slot.is_none() || shard.named_until >= shard.led_here;
+        is_named || !self.lives_may_go_on() || self.breaks(Rule::RequestsGoToTheNamedLife)
     }
 
-    /// Whether a shard is in the life, and armed with the epoch, that the topology names. Every process knows the newest
-    /// record. Only asked where a life may go on that is to be armed anew: elsewhere a shard that is not has no state.
+    /// Whether a shard is in the life, and armed with the epoch, that the topology names, by the newest record.
     pub(super) fn is_as_named(&self, world: &World, index: u8) -> bool {
-        let asked = self.config.retargets + self.config.rearms > 0;
-        if !asked || self.breaks(Rule::ReplacedIsArmedAnew) {
+        if !self.lives_may_go_on() {
             return true;
         }
-        let shard = world.shard(index);
         let newest = world.read.iter().copied().max_by_key(Record::version);
-        let (Some(slot), Some(record)) = (shard.slot, self.in_force(world).next().or(newest))
-        else {
-            return true;
-        };
-        let Member { life, epoch } = record.member(index);
-        life == shard.life && slot.armed >= epoch.number
+        let newest = self.in_force(world).next().or(newest);
+        newest.is_none_or(|record| names(&record, world, index))
+    }
+
+    /// Only asked where a life may go on that is to be armed anew: elsewhere a shard that is not as named has no state.
+    pub(super) fn lives_may_go_on(&self) -> bool {
+        let asked = self.config.retargets + self.config.rearms > 0;
+        asked && !self.breaks(Rule::ReplacedIsArmedAnew)
     }
 
     /// A holder goes along with its slot.
@@ -131,6 +132,14 @@ impl TopologyModel {
             (guard.shard, guard.left) = (to, left);
         }
     }
+}
+
+/// Whether `record` names a shard as it is. One without state does nothing.
+pub(super) fn names(record: &Record, world: &World, index: u8) -> bool {
+    let shard = world.shard(index);
+    let Member { life, epoch } = record.member(index);
+    let is_armed = |slot: Slot| life == shard.life && slot.armed >= epoch.number;
+    shard.slot.is_none_or(is_armed)
 }
 
 /// Whether the former shard proves to `import` that the key is free there.

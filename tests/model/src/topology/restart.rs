@@ -2,7 +2,7 @@
 
 use super::{
     Action, TopologyModel, World,
-    record::{Incarnation, Record},
+    record::{Incarnation, Record, Version},
     state::Shard,
 };
 
@@ -97,6 +97,8 @@ impl TopologyModel {
     /// led to again, as it is then.
     pub(super) fn retarget(&self, world: &mut World, index: u8, lock: bool) {
         world.left.retargets -= 1;
+        let known = world.read.iter().copied().chain(self.in_force(world));
+        let newest = known.map(|record| record.version()).max();
         let mut left = world.shard(index).clone();
         let shard = if let Some(back) = left.former.take() {
             let Shard {
@@ -114,6 +116,7 @@ impl TopologyModel {
         if lock {
             shard.lock = left.lock;
         }
+        shard.led_here = newest.unwrap_or_default();
         shard.former = Some(Box::new(left));
     }
 
@@ -146,6 +149,7 @@ impl World {
         shard.record = record;
         shard.earlier.clear();
         shard.lock = None;
+        shard.named_until = Version::default();
         shard
     }
 }

@@ -42,7 +42,8 @@ pub enum Rule {
     ReplacedIsArmedAnew,
     /// … with all of grace — with none.
     AnewHasItsGrace,
-    /// … before any request goes there — with the epoch of before.
+    /// … before any request goes there, by a record that was read after the connection was opened — by any that was ever
+    /// read.
     RequestsGoToTheNamedLife,
     /// … and before a mover takes a step there — as soon as it is armed at all.
     StepsGoToTheArmed,

@@ -2,7 +2,7 @@
 
 use super::{
     ledger::Ledger,
-    record::{Incarnation, MEMBERS_MAX, Mover, Record, newest},
+    record::{Incarnation, MEMBERS_MAX, Mover, Record, Version, newest},
 };
 use crate::words::Token;
 
@@ -56,6 +56,10 @@ pub(super) struct Shard {
     pub(super) lock: Option<Lock>,
     /// The server that its address led to before, as it goes on.
     pub(super) former: Option<Box<Shard>>,
+    /// The newest record when the address began to lead here: connections are younger.
+    pub(super) led_here: Version,
+    /// The newest that named it as it is.
+    pub(super) named_until: Version,
     /// The greatest life that was behind the address.
     pub(super) last_life: u8,
     /// The greatest epoch that it was armed with behind this address.
@@ -151,6 +155,8 @@ impl Shard {
             earlier: Vec::new(),
             lock: None,
             former: None,
+            led_here: Version::default(),
+            named_until: Version::default(),
             last_life: 1,
             used: 1,
         }
