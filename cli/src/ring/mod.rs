@@ -6,6 +6,7 @@ mod namespace;
 mod picture;
 mod plan;
 mod progress;
+mod readdress;
 mod recover;
 mod remove_failed;
 mod resize;
@@ -40,6 +41,7 @@ use super::{
 };
 use init::Init;
 use plan::Plan;
+use readdress::Readdress;
 use recover::Recover;
 use show::Show;
 use verbs::{Abort, Add, Remove, Resume, Weigh};
@@ -77,6 +79,11 @@ pub(crate) enum Command {
     Watch(Watch),
     #[command(subcommand)]
     Namespace(namespace::Command),
+    /// Have the topology's record name another address of a shard's server
+    ///
+    /// Every process goes by the address in the record, whatever its command line says. The server
+    /// is the same, and was not restarted: locks stay held.
+    Readdress(Box<Readdress>),
     /// Restore the topology's record after its home lost it
     ///
     /// Clients restore it on their own as soon as every member answers. If a member is dead, a
@@ -136,7 +143,7 @@ pub(crate) enum RingError {
     DeclaredDead(ShardId),
     #[error("--gone {gone} --attest-dead {other}: must name the same shard")]
     OtherAttested { gone: ShardId, other: ShardId },
-    /// A server cannot become a shard.
+    /// A server cannot become a shard, or be another shard's.
     #[error(transparent)]
     Newcomer(TopologyError),
     /// A signal came.
@@ -248,6 +255,7 @@ pub(crate) fn run(command: &Command) -> Result<(), RingError> {
         Command::Resume(resume) => runtime.block_on(resume.run()),
         Command::Watch(watch) => runtime.block_on(watch.run()),
         Command::Namespace(namespace) => runtime.block_on(namespace.run()),
+        Command::Readdress(readdress) => print(&runtime.block_on(readdress.run())?, readdress.json),
         Command::Recover(recover) => print(&runtime.block_on(recover.run())?, recover.json),
     }
 }

@@ -1,7 +1,7 @@
 //! The present state of a topology, for the output.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
@@ -9,7 +9,7 @@ use std::{
 
 use humantime::{format_duration, format_rfc3339_seconds};
 use ringfence_client::{
-    Client, Namespace, Replicas, ShardId, ShardStatus, Topology, TopologyError,
+    Client, Namespace, Replicas, ShardError, ShardId, ShardStatus, Topology, TopologyError,
 };
 use ringfence_coordinator::topology::{MemberState, Namespaces};
 use ringfence_ring::Zone;
@@ -52,6 +52,7 @@ pub(crate) enum Done {
     Founded,
     /// The command would found it.
     ThereAlready,
+    Readdressed,
     Recovered,
     /// The command would recover it.
     InForce,
@@ -225,6 +226,7 @@ impl View {
         let shards = client.shards().await;
         client.close().await;
         let topology = client.topology();
+        let silent = silent(&topology, &shards);
         let shards: Vec<Shard> = shards
             .iter()
             .map(|(id, status)| Shard::new(&topology, id, status))
@@ -243,14 +245,29 @@ impl View {
             clock_alarms: Alarm::of(&topology),
             resize: Resize::of(&topology)?,
             warnings: match done {
-                Done::Founded | Done::ThereAlready => {
-                    [client.warnings(), &loopback(&topology)].concat()
+                Done::Founded | Done::ThereAlready | Done::Readdressed => {
+                    [client.warnings(), &silent, &loopback(&topology)].concat()
                 }
-                _ => client.warnings().to_vec(),
+                _ => [client.warnings(), &silent].concat(),
             },
             topology,
         })
     }
+}
+
+/// Shards that may have another address by now.
+fn silent(topology: &Topology, shards: &BTreeMap<ShardId, ShardStatus>) -> Vec<String> {
+    let is_silent =
+        |status: &ShardStatus| matches!(status.error, Some(ShardError::Unreachable { .. }));
+    let silent = shards.iter().filter(|(_, status)| is_silent(status));
+    let warning = |(id, _): (&ShardId, _)| {
+        let address = &topology.shard(id)?.address;
+        Some(format!(
+            "shard {id} does not answer at {address}, its address in the record, by which every process goes; if its server \
+             runs at another one: ringfence ring readdress {id} URL"
+        ))
+    };
+    silent.filter_map(warning).collect()
 }
 
 /// Addresses that lead processes on other hosts to themselves.
@@ -311,6 +328,7 @@ impl fmt::Display for View {
             Done::Shown => "",
             Done::Founded => "founded: ",
             Done::ThereAlready => "there already, unchanged: ",
+            Done::Readdressed => "readdressed: ",
             Done::Recovered => "recovered: ",
             Done::InForce => "in force, unchanged: ",
         };

@@ -5,6 +5,7 @@ mod locks_only;
 mod moved;
 mod namespaces;
 mod postgresql;
+mod readdressed;
 mod remove_failed;
 mod shown;
 

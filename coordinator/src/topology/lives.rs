@@ -1,6 +1,6 @@
 //! Shards that come back, and shards that are new.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use ringfence_ring::ShardId;
 
@@ -46,6 +46,19 @@ impl Topology {
         }
         (entry.life, entry.epoch, entry.used) = (life, next.last_epoch, true);
         Ok(Some(next))
+    }
+
+    /// The record in which `shard`, and the home if that is the same server, has another address; `None` if it is not a
+    /// member.
+    pub(crate) fn readdressed(&self, shard: &ShardId, address: &str) -> Option<Self> {
+        let mut next = self.clone();
+        next.version += 1;
+        let entry = next.shards.get_mut(&ShardName(shard.clone()))?;
+        let former = mem::replace(&mut entry.address, address.to_owned());
+        if next.home.address == former {
+            address.clone_into(&mut next.home.address);
+        }
+        Some(next)
     }
 
     /// The last alarm about the clock of `shard`, if it is so recent at `unix` that one process alone may raise no other: new

@@ -306,3 +306,28 @@ async fn a_member_in_use_is_not_released() {
     assert!(error.contains("not shut"), "{error}");
     assert_eq!(stage.servers.keys(other, "*").await.len(), before);
 }
+
+/// Both addresses lead to it, and some process knows the former one only.
+#[tokio::test]
+async fn a_member_with_another_address_is_one_server_and_pointers_name_that() {
+    let (mut servers, joined, home) = Servers::spawn(2).await.founded().await;
+    let other = 1 - home;
+    let [name, home_name] = [other, home].map(|place| id(&servers.shard(&joined.topology, place)));
+    let [renamed, home_renamed] = [other, home].map(|place| {
+        let url = servers.0[place].url();
+        options(&url.replace("127.0.0.1", "localhost"))
+    });
+    let theirs = join(servers.seeds()).await.unwrap().store;
+    let address = renamed.address.to_string();
+    let changed = theirs.readdress(&name, renamed).await.unwrap();
+    servers.0[home].restart().await.unwrap();
+    let recovered = joined.store.load().await.unwrap();
+    assert!(recovered.version() > changed.version());
+    assert_eq!(recovered.shard(&name).unwrap().address, address);
+
+    let address = home_renamed.address.to_string();
+    let changed = theirs.readdress(&home_name, home_renamed).await.unwrap();
+    assert_eq!(changed.home.address, address);
+    let pointer = servers.get(other, POINTER).await.unwrap();
+    assert!(pointer.ends_with(&address), "{pointer}");
+}

@@ -23,6 +23,7 @@ mod news;
 mod on_docs;
 mod on_redis;
 mod publish;
+mod readdress;
 mod recover;
 mod release;
 mod scripts;

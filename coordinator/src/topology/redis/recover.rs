@@ -115,20 +115,24 @@ impl RedisTopology {
         }
     }
 
-    /// Asks every member of the newest record there is.
+    /// Asks every member of the newest record there is, at the address that it has there.
     async fn survey_members(&self) -> Result<Survey, TopologyError> {
-        let mut addresses = addresses(&self.view());
+        let view = self.view();
+        let mut newest = view.clone();
         loop {
-            let members = addresses.iter().map(|at| self.caller.members.at(at));
+            let asked = still_members(&view, &newest);
+            let members = asked.iter().map(|at| self.caller.members.at(at));
             let members = members.map(|member| Ok((None, member?)));
             let survey = Survey::take(&members.collect::<Result<Vec<_>, _>>()?).await?;
-            match survey.newest(&self.id).map(self::addresses) {
-                Some(others) if others.iter().any(|one| !addresses.contains(one)) => {
-                    addresses.extend(others);
-                    addresses.sort();
-                    addresses.dedup();
-                }
-                _ => return Ok(survey),
+            let found = survey.newest(&self.id);
+            let newer = found.filter(|found| found.version() > newest.version());
+            let Some(newer) = newer.cloned() else {
+                return Ok(survey);
+            };
+            let is_same = still_members(&view, &newer) == asked;
+            newest = Arc::new(newer);
+            if is_same {
+                return Ok(survey);
             }
         }
     }
@@ -306,6 +310,24 @@ fn addresses(topology: &Topology) -> Vec<String> {
     addresses.sort();
     addresses.dedup();
     addresses
+}
+
+/// The addresses of `newest`, and of the members of `view` that it does not know.
+fn still_members(view: &Topology, newest: &Topology) -> Vec<String> {
+    let mut all = addresses(newest);
+    let home_is_a_shard = view
+        .shards
+        .values()
+        .any(|entry| entry.address == view.home.address);
+    let gone = view
+        .shards
+        .iter()
+        .filter(|(name, _)| !newest.shards.contains_key(*name));
+    all.extend(gone.map(|(_, entry)| entry.address.clone()));
+    all.extend((!home_is_a_shard).then(|| view.home.address.clone()));
+    all.sort();
+    all.dedup();
+    all
 }
 
 fn answer((address, fence): &(String, Fence)) -> (String, Answer) {
