@@ -201,8 +201,12 @@ impl<L: Load> Running<L> {
             Err(error) => return Some(error),
         };
         let opened = self.to.around.clock.now();
-        let read = self.to.around.view.read_since(opened);
-        self.to.around.stop.run_until_cancelled(read).await?;
+        tokio::select! {
+            biased;
+            () = self.to.around.view.read_since(opened) => {}
+            () = self.to.around.stop.cancelled() => return None,
+            () = link.ended() => return Some(connection_ended()),
+        }
         if !(self.queue).open((link.life().clone(), link.connection())) {
             return None;
         }
@@ -241,9 +245,7 @@ impl<L: Load> Running<L> {
                 biased;
                 () = self.queue.gather(&mut batch) => false,
                 () = self.to.around.stop.cancelled() => true,
-                () = link.ended() => {
-                    return Some(ShardError::Unreachable { reason: "the connection ended".into() });
-                }
+                () = link.ended() => return Some(connection_ended()),
             };
             if stopped && !self.queue.take(&mut batch) {
                 return None;
@@ -331,6 +333,12 @@ async fn behind_others() {
         Poll::Pending
     })
     .await;
+}
+
+fn connection_ended() -> ShardError {
+    ShardError::Unreachable {
+        reason: "the connection ended".into(),
+    }
 }
 
 /// Nothing is sent under a topology that may be out of date.
