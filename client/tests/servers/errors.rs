@@ -6,7 +6,7 @@ use std::{pin::pin, time::Duration};
 use redis::aio::MultiplexedConnection;
 use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServerBuilder;
-use ringfence_test_support::{Servers, connection, eventually};
+use ringfence_test_support::{Servers, connection, eventually, pause};
 
 use super::{DEADLINE, SECOND, scene::Scene};
 
@@ -65,6 +65,7 @@ async fn loading_is_waited_for() {
     let lock = scene.client.lock(&scene.other);
     let told = async || {
         loop {
+            pause().await;
             // It may not be ended yet, or may have loaded already.
             let Err(refused) = lock.try_acquire().await else {
                 continue;
