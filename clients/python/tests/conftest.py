@@ -112,14 +112,14 @@ def holder(script: str, address: str, key: str) -> subprocess.Popen[str]:
 
 
 class Relay:
-    """Carries connections to a coordinator. While `loses` is set, the next answer is lost with its connection. Once `forgets`
+    """Carries connections to a coordinator. The next `loses` answers are lost, each with its connection. Once `forgets`
     is set, present connections stay open and carry nothing."""
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
         self._coordinator = (host, int(port))
         self._port = 0
-        self.loses, self.forgets = threading.Event(), threading.Event()
+        self.loses, self.forgets = 0, threading.Event()
         #: A caller has ended a connection that was forgotten.
         self.left = threading.Event()
         self.up()
@@ -156,8 +156,8 @@ class Relay:
                 if self.forgets.is_set():
                     continue
                 # Less only acknowledges.
-                if answers and len(data) > 60 and self.loses.is_set():
-                    self.loses.clear()
+                if answers and len(data) > 60 and self.loses > 0:
+                    self.loses -= 1
                     break
                 sink.sendall(data)
         if self.forgets.is_set():

@@ -103,10 +103,10 @@ def test_a_lock_whose_answer_was_lost_is_granted_to_the_repeat(
     relay = Relay(shared.address)
     with Client([relay.address, serve().address]) as client:
         client.account(key).create("memory")  # connects
-        for wait in (20.0, 0.0):  # the lease is 30 s
-            relay.loses.set()
+        for wait, losses in ((20.0, 1), (0.0, 1), (20.0, 2)):  # the lease is 30 s
+            relay.loses = losses
             guard = client.lock(key, wait=wait).acquire()
-            assert not relay.loses.is_set()
+            assert relay.loses == 0
             assert guard.release() is Outcome.HELD
 
 

@@ -245,8 +245,9 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
 
         try:
             request, limit = terms.request(nonce, left), None if left is None else left + timeout
-            first = failures == 0
-            answer = yield Call("LockService", "Acquire", request, limit, undo=undo, stay=first)
+            # Twice: the first repeat may only find out that the connection is broken.
+            stay = failures < 2
+            answer = yield Call("LockService", "Acquire", request, limit, undo=undo, stay=stay)
             hold = Hold(terms, answer, sent)
             if now() > hold.renew_at:
                 # After a wait, `sent` was long ago: the time that is left counts from a renewal.
@@ -262,7 +263,7 @@ def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: i
             if failures == 0:
                 down_since = now()
             failures += 1
-            untried = error.elsewhere and failures <= coordinators
+            untried = error.elsewhere and failures <= coordinators + 1
             pause = 0.0 if untried else _pause(failures, error)
             if ends is None:
                 over = failures > 2 * coordinators and now() - down_since > 2 * timeout
