@@ -118,22 +118,21 @@ impl RedisTopology {
     /// Asks every member of the newest record there is, at the address that it has there.
     async fn survey_members(&self) -> Result<Survey, TopologyError> {
         let view = self.view();
-        let mut newest = view.clone();
+        let mut newest = view.version();
+        let mut asked = addresses(&view);
         loop {
-            let asked = still_members(&view, &newest);
             let members = asked.iter().map(|at| self.caller.members.at(at));
             let members = members.map(|member| Ok((None, member?)));
             let survey = Survey::take(&members.collect::<Result<Vec<_>, _>>()?).await?;
-            let found = survey.newest(&self.id);
-            let newer = found.filter(|found| found.version() > newest.version());
-            let Some(newer) = newer.cloned() else {
+            let newer = survey.newest(&self.id);
+            let Some(newer) = newer.filter(|record| record.version() > newest) else {
                 return Ok(survey);
             };
-            let is_same = still_members(&view, &newer) == asked;
-            newest = Arc::new(newer);
-            if is_same {
+            let members = still_members(&view, newer);
+            if members == asked {
                 return Ok(survey);
             }
+            (asked, newest) = (members, newer.version());
         }
     }
 
