@@ -44,30 +44,41 @@ impl Gate {
     /// The quick part; then the long one, or as much of it as ends within `until` of the start.
     pub(crate) async fn whole(&self, long: bool, until: Option<Duration>) {
         let is_quick = !long && until.is_none();
-        for check in plan::checks() {
+        for check in plan::first_checks() {
             self.pool().check(&check).await;
         }
-        match is_quick {
-            true => self.not_run(
-                plan::dependencies(),
-                "its tool takes minutes to build: scripts/test --long",
-            ),
-            false => self.pool().check(&plan::dependencies()).await,
-        }
-        let Some(built) = self.build().await else {
-            return;
+        let built = self.build().await;
+        // The tests wait for servers much of their time: compilers have the processors then.
+        let tests = async {
+            if let Some(built) = built {
+                self.tests_once(built).await;
+            }
         };
-        for check in plan::checks_of_programs(built) {
-            self.pool().check(&check).await;
-        }
-        self.tests_once(built).await;
-        if !is_quick {
+        tokio::join!(self.checks(is_quick, built), tests);
+        self.clear().await;
+        if let Some(built) = built.filter(|_| !is_quick) {
             let until = until.map(|until| self.began + until);
             self.long(built, until).await;
         }
     }
 
-    /// The tests, and whether they leave something behind.
+    /// What is not a test.
+    async fn checks(&self, is_quick: bool, built: Option<&Built>) {
+        let mut checks = plan::checks();
+        checks.extend(built.into_iter().flat_map(plan::checks_of_programs));
+        match is_quick {
+            true => self.not_run(
+                plan::dependencies(),
+                "its tool takes minutes to build: scripts/test --long",
+            ),
+            false => checks.push(plan::dependencies()),
+        }
+        for check in checks {
+            self.pool().check(&check).await;
+        }
+    }
+
+    /// The tests.
     pub(crate) async fn tests_once(&self, built: &Built) {
         let seed = self.context.seed.get();
         let tests = plan::tests(built);
@@ -75,7 +86,6 @@ impl Gate {
         let chaos = plan::chaos(built, seed);
         let at_a_time = self.context.jobs.min(CHAOS_AT_A_TIME);
         self.pool().run(chaos, at_a_time).await;
-        self.clear().await;
     }
 
     async fn long(&self, built: &Built, until: Option<Instant>) {

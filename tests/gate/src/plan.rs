@@ -74,11 +74,17 @@ pub(crate) struct Long {
 }
 
 /// Checks that come before the tests are built, one after the other.
-pub(crate) fn checks() -> Vec<Check> {
+pub(crate) fn first_checks() -> Vec<Check> {
     vec![
         Check::new("what tests need", "scripts/install"),
         Check::new("format", "cargo fmt --all --check"),
         Check::new("rules for tests", "scripts/test-rules"),
+    ]
+}
+
+/// Checks that run beside the tests, one after the other.
+pub(crate) fn checks() -> Vec<Check> {
+    vec![
         Check::new(
             "lints",
             "cargo clippy --workspace --all-targets --all-features -- -D warnings",

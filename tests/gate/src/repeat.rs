@@ -19,6 +19,7 @@ pub(crate) async fn run(gate: &Gate, rounds: u32, busy: usize) -> io::Result<()>
         println!("\n==== round {round} of {rounds}, seed {seed}");
         let before = gate.report().failures().len();
         gate.tests_once(built).await;
+        gate.clear().await;
         for failure in &gate.report().failures()[before..] {
             table.entry(failure.name.clone()).or_default().push(seed);
         }
