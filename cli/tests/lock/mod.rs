@@ -116,7 +116,11 @@ impl Stage {
 
     /// Whether the lock can be had at once.
     fn is_free(&self, key: &str) -> bool {
-        self.run(key, &["--wait", "0s"], &["true"]).code == 0
+        let tried = self.run(key, &["--wait", "0s"], &["true"]);
+        if tried.code != 0 {
+            println!("{tried:?}");
+        }
+        tried.code == 0
     }
 
     /// A key on the `index`th shard.
