@@ -94,9 +94,12 @@ async fn run(
             }
         }
         let mut batch = vec![(clock.clone(), CounterOp::Segment(Inspect.into()))];
-        let requests = steps
-            .iter()
-            .map(|(at, step)| (keys[*at].clone(), step.request(began_ms)));
+        let requests = steps.iter().map(|(at, step)| {
+            let version = segments
+                .get(&keys[*at])
+                .map_or(0, |segment: &Segment| segment.version);
+            (keys[*at].clone(), step.request(began_ms, version))
+        });
         let requests: Vec<_> = requests.collect();
         batch.extend(
             requests
@@ -160,12 +163,16 @@ async fn age(raw: &mut MultiplexedConnection, key: &LockKey, segment: &mut Segme
 
 /// Batches for a segment with `terms`, which receives no other requests: the words of their answers.
 async fn told(terms: u8, batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
+    let create = vec![Step::Create(0, terms)];
+    told_all([create].into_iter().chain(batches)).await
+}
+
+/// Batches for a segment that is not there, which receives no other requests: the words of their answers.
+async fn told_all(batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
-    let create = vec![Step::Create(0, terms)];
-    let batches = [create].into_iter().chain(batches);
     let at_third = |steps: Vec<Step>| steps.into_iter().map(|step| (2, step)).collect();
-    let batches: Vec<Vec<_>> = batches.map(at_third).collect();
+    let batches: Vec<Vec<_>> = batches.into_iter().map(at_third).collect();
     let words = RefCell::default();
     let both = (&mut desk, &mut raw);
     run(both, 1, &batches, &words).await.unwrap();
@@ -184,6 +191,27 @@ async fn a_forgotten_request_is_unknown_to_the_rest_of_its_batch() {
     let then = vec![Step::Age, find, Step::Purge, deposit()];
     let words = told(2, [vec![deposit()], then]).await;
     assert!(words.contains_key("Err(TooOld"), "{words:?}");
+}
+
+#[tokio::test]
+async fn a_replacement_takes_only_loans_of_after_its_acceptance() {
+    let accept = |is_as_read| vec![Step::Accept(0, Since(0), is_as_read, 7)];
+    let land = |number| Step::Land(1, number, 1, 1);
+    let batches = [
+        vec![Step::Replace(0, 1, 2, Since(0)), land(9)],
+        accept(false),
+        accept(true),
+        vec![land(7), land(8)],
+    ];
+    let words = told_all(batches).await;
+    for (word, count) in [
+        ("Err(Doubtful", 1),
+        ("Ok(Stale", 2),
+        ("Ok(Landed", 1),
+        ("Ok(View(SegmentView", 2),
+    ] {
+        assert_eq!(words.get(word), Some(&count), "{word}: {words:?}");
+    }
 }
 
 #[tokio::test]

@@ -303,7 +303,10 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     let refused = CounterReply::Segment(Err(Refusal::Doubtful));
     assert_eq!(third.batch(&both).await, [refused.clone(), refused]);
     let Create { prepare, .. } = create(terms(Durability::Disk));
+    let read = third.view(&hot).await;
     let accept = Accept {
+        version: read.version,
+        others: [].into(),
         in_force: prepare,
         at_ms: id("now").time_ms(),
     };

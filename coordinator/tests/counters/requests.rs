@@ -1,7 +1,5 @@
 //! Random requests of all kinds, to a few segments of a few names, so that they meet.
 
-use std::collections::BTreeMap;
-
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use ringfence_segment_lock::{
     Change,
@@ -48,13 +46,13 @@ pub(crate) enum Step {
     Pinned(Option<(Id, u8)>),
     Purge,
     Create(u64, u8),
-    /// With the numbers of loans from and to the first segment, and with the second one lost, too; and the caller's time.
+    /// With the losses of before, and the caller's time.
     Replace(u64, u8, u64, Since),
     Prepare(u64, u64, Since, bool),
     Close,
     Inspect,
-    /// At a time of the caller's clock.
-    Accept(u64, Since),
+    /// At a time of the caller's clock; whether the segment's version is the present one; with a version of the first.
+    Accept(u64, Since, bool, u64),
     /// No request: before its batch is sent, the segment is marked: in doubt, or as one that lost changes.
     Lose(bool),
     /// No request: before its batch is sent, the segment's window is cut to [`AGED_MS`], as if time had passed.
@@ -135,7 +133,7 @@ fn loss() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let steps = (0..SEGMENTS, any::<bool>(), vec(step(), 1..6), 0..8_u64);
     steps.prop_map(|(segment, doubtful, steps, generation)| {
         let all = [Step::Lose(doubtful)].into_iter().chain(steps);
-        let all = all.chain([Step::Accept(generation, Since(0))]);
+        let all = all.chain([Step::Accept(generation, Since(0), true, 3)]);
         all.map(|step| (segment, step)).collect()
     })
 }
@@ -242,7 +240,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
         1 => prop::bool::weighted(0.15).prop_map(|close| if close { Step::Close } else { Step::Expire }),
         1 => Just(Step::Inspect),
-        1 => (0..8_u64, since()).prop_map(|(g, s)| Step::Accept(g, s)),
+        1 => (0..8_u64, since(), prop::bool::weighted(0.9), 0..9_u64)
+            .prop_map(|(g, s, v, n)| Step::Accept(g, s, v, n)),
         1 => (0..3_u64, 0..3_u8, 0..9_u64, since()).prop_map(|(g, t, n, s)| Step::Replace(g, t, n, s)),
         1 => Just(Step::ReadCopy),
     ]
@@ -278,8 +277,8 @@ fn loan_of((from, seq, amount): (u32, u64, i64)) -> Loan {
 }
 
 impl Step {
-    /// The request, where the run began at `began_ms` on the server's clock.
-    pub(crate) fn request(&self, began_ms: u64) -> Request {
+    /// The request, where the run began at `began_ms` on the server's clock, and the segment has `version`.
+    pub(crate) fn request(&self, began_ms: u64, version: u64) -> Request {
         let id = |id: &Id| id_of(began_ms, *id);
         match self {
             Self::Op(of, kind, generation, lands, call) => Request::Op(Op {
@@ -348,18 +347,16 @@ impl Step {
                 id: credit_of(began_ms, of, from),
                 generation,
             }),
-            _ => self.plain(began_ms),
+            _ => self.plain(began_ms, version),
         }
     }
 
     /// Those that take little.
-    fn plain(&self, began_ms: u64) -> Request {
+    fn plain(&self, began_ms: u64, version: u64) -> Request {
         match self {
             &Self::Create(generation, terms) => create(began_ms, generation, terms).into(),
             &Self::Replace(generation, terms, number, since) => Request::Replace(Replace {
                 create: create(began_ms, generation, terms),
-                lent: BTreeMap::from([(0, number)]),
-                lost: vec![1],
                 losses: number,
                 at_ms: at(began_ms, since),
             }),
@@ -376,7 +373,9 @@ impl Step {
             &Self::Prepare(generation, base, from, closed) => {
                 prepare(began_ms, generation, base, from, closed).into()
             }
-            &Self::Accept(generation, since) => Request::Accept(Accept {
+            &Self::Accept(generation, since, is_as_read, number) => Request::Accept(Accept {
+                version: if is_as_read { version } else { version + 1 },
+                others: [(0, number), (1, number)].into(),
                 in_force: prepare(began_ms, generation, generation, Since(0), false),
                 at_ms: at(began_ms, since),
             }),

@@ -2,16 +2,8 @@
 
 use std::time::Duration;
 
-use super::{
-    Counter, CounterError, Inspection,
-    lost::{in_force, viewed},
-    patience::Patience,
-    resegment::PLAN_MARGIN_MS,
-};
-use crate::{
-    Manifest, VersionedManifest,
-    segment::{Accept, Request},
-};
+use super::{Counter, CounterError, Inspection, patience::Patience, resegment::PLAN_MARGIN_MS};
+use crate::{Manifest, VersionedManifest};
 
 impl Counter {
     /// The content of every segment, including doubtful ones, and the lost segments. Not read at one instant.
@@ -38,28 +30,27 @@ impl Counter {
     /// [`Refusal::ClocksDiffer`](crate::segment::Refusal::ClocksDiffer): by a wrong clock, requests would be too old for as
     /// long as it is ahead.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
-        let (manifest, before) = self.inspect_to_accept().await?;
-        self.replace_lost(&manifest, &before, 0).await?;
-        let in_force = in_force(&manifest);
-        let made = before.views.keys().copied();
-        let made: Vec<u32> = made
-            .chain(before.lost.0.iter().map(|lost| lost.index))
-            .collect();
-        let accept = |&index: &u32| {
-            let in_force = in_force.clone();
-            let at_ms = self.storage.segments.now_ms();
-            (index, Request::from(Accept { in_force, at_ms }))
-        };
-        let replies = self.ask_all(&manifest, made.iter().map(accept)).await?;
-        let views = made.into_iter().zip(replies);
-        let views = views.map(|(index, reply)| Ok((index, viewed(reply)?)));
-        let views = views.collect::<Result<_, CounterError>>()?;
-        self.record_seen(&views).await?;
-        if !before.is_sound() {
-            let until_new_ms = manifest.terms().skew_ms + PLAN_MARGIN_MS;
-            tokio::time::sleep(Duration::from_millis(until_new_ms)).await;
+        let mut patience = Patience::default();
+        let mut before = None;
+        loop {
+            patience.round()?;
+            let (manifest, found) = self.inspect_to_accept().await?;
+            self.replace_lost(&manifest, &found, 0).await?;
+            let before = before.get_or_insert(found);
+            let read = self.inspect_by(&manifest).await?;
+            if !read.lost.0.is_empty() {
+                continue;
+            }
+            let Some(views) = self.accept_as(&manifest, &read, |_| true).await? else {
+                continue;
+            };
+            self.record_seen(&views).await?;
+            if !before.is_sound() {
+                let until_new_ms = manifest.terms().skew_ms + PLAN_MARGIN_MS;
+                tokio::time::sleep(Duration::from_millis(until_new_ms)).await;
+            }
+            return Ok(before.clone());
         }
-        Ok(before)
     }
 
     /// The manifest and the content of its segments.

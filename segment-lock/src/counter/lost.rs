@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt};
 use super::{Counter, CounterError};
 use crate::{
     Durability, Layout, Manifest, Seen,
-    segment::{Create, Inspect, Prepare, Refusal, Replace, Reply, Request, SegmentView},
+    segment::{
+        Accept, Create, Inspect, Prepare, Refusal, Replace, Reply, Request, SegmentView,
+        unused_version,
+    },
 };
 
 /// A segment that is lost.
@@ -93,7 +96,7 @@ impl Counter {
         let answers = self.storage.segments.call_all(requests).await;
         let mut found = Inspection::default();
         for (index, answer) in (0..).zip(answers) {
-            if index >= manifest.segments() && manifest.serves() && answer.is_err() {
+            if !is_made(manifest, index) && manifest.serves() && answer.is_err() {
                 // The segment is planned. The others do not wait for it.
                 continue;
             }
@@ -110,40 +113,69 @@ impl Counter {
         Ok(found)
     }
 
-    /// Replaces the lost segments of `found`, from number `first` on, one after the other. Each knows the versions of the
-    /// segments replaced before it, too.
+    /// Replaces the lost segments of `found`, from number `first` on.
     pub(super) async fn replace_lost(
         &self,
         manifest: &Manifest,
         found: &Inspection,
         first: u32,
     ) -> Result<(), CounterError> {
-        let mut lost: Vec<_> = found
-            .lost
-            .0
-            .iter()
-            .filter(|lost| lost.index >= first)
-            .collect();
-        let mut views = found.views.clone();
-        lost.reverse();
-        while let Some(LostSegment { index, last_seen }) = lost.pop() {
+        let lost = found.lost.0.iter().filter(|lost| lost.index >= first);
+        let replace = |&LostSegment { index, last_seen }: &LostSegment| {
+            let create = Create {
+                prepare: made_for(manifest, index),
+                terms: manifest.terms(),
+            };
             let replace = Replace {
-                create: Create {
-                    prepare: made_for(manifest, *index),
-                    terms: manifest.terms(),
-                },
-                lent: views
-                    .iter()
-                    .map(|(&other, view)| (other, view.version))
-                    .collect(),
-                lost: lost.iter().rev().map(|later| later.index).collect(),
+                create,
                 losses: last_seen.map_or(0, |seen| seen.losses),
                 at_ms: self.storage.segments.now_ms(),
             };
-            let reply = self.ask(manifest, *index, replace.into()).await?;
-            views.insert(*index, viewed(reply)?);
-        }
+            (index, replace.into())
+        };
+        self.ask_all(manifest, lost.map(replace)).await?;
         Ok(())
+    }
+
+    /// Accepts `which` of the segments, as they are in `read`, which was read after the last replacement was made.
+    /// Returns their content; `None` if one of them lost changes since, and was not accepted.
+    pub(super) async fn accept_as(
+        &self,
+        manifest: &Manifest,
+        read: &Inspection,
+        which: fn(&SegmentView) -> bool,
+    ) -> Result<Option<BTreeMap<u32, SegmentView>>, CounterError> {
+        let Inspection { views, lost } = read;
+        let now_ms = views.values().map(|view| view.now_ms).max();
+        let unused = unused_version(now_ms.unwrap_or_default());
+        let versions = views.iter().map(|(&index, view)| (index, view.version));
+        let lost = lost.0.iter().map(|lost| (lost.index, unused));
+        let versions: BTreeMap<u32, u64> = versions.chain(lost).collect();
+        let accepted: Vec<u32> = views
+            .iter()
+            .filter_map(|(&index, view)| which(view).then_some(index))
+            .collect();
+        let in_force = in_force(manifest);
+        let accept = |&index: &u32| {
+            let mut others = versions.clone();
+            let version = others.remove(&index).unwrap_or_default();
+            let accept = Accept {
+                version,
+                others,
+                in_force: in_force.clone(),
+                at_ms: self.storage.segments.now_ms(),
+            };
+            (index, accept.into())
+        };
+        let replies = self.ask_all(manifest, accepted.iter().map(accept)).await?;
+        let mut views = BTreeMap::new();
+        for (index, reply) in accepted.into_iter().zip(replies) {
+            if reply == Reply::Stale {
+                return Ok(None);
+            }
+            views.insert(index, viewed(reply)?);
+        }
+        Ok(Some(views))
     }
 }
 
@@ -163,7 +195,7 @@ fn made_for(manifest: &Manifest, index: u32) -> Prepare {
 }
 
 /// The preparation for the layout in force.
-pub(super) fn in_force(manifest: &Manifest) -> Prepare {
+fn in_force(manifest: &Manifest) -> Prepare {
     let layout = manifest.layouts().last().copied().unwrap_or(Layout {
         generation: 0,
         from_ms: 0,

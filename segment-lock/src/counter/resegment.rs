@@ -8,7 +8,7 @@ use super::{
     Counter, CounterError, Inspection, LostSegments, Storage, lost::prepare, patience::Patience,
 };
 use crate::{
-    Account, Layout, Manifest, ManifestError, Terms, VersionedManifest,
+    Account, Durability, Layout, Manifest, ManifestError, Terms, VersionedManifest,
     segment::{Create, ReadCopy, Refusal, Reply, Request, clocks_agree},
 };
 
@@ -255,6 +255,12 @@ impl Counter {
         if manifest.is_restored() {
             let found = self.inspect_by(manifest).await?;
             self.replace_lost(manifest, &found, new.start).await?;
+            // Without durability, a segment is in doubt only if it was made just now.
+            if manifest.terms().durability == Durability::Memory {
+                let read = self.inspect_by(manifest).await?;
+                self.accept_as(manifest, &read, |view| view.doubtful)
+                    .await?;
+            }
         }
         let prepare = prepare(manifest, plan, manifest.generation());
         let terms = manifest.terms();

@@ -22,8 +22,11 @@ impl Segment {
     /// An operator accepts the segment as it is: it is marked, and continues. Returns its content.
     ///
     /// It may have decided ids that it lost: those are too old from now on. A segment that is older than the layout in
-    /// force is prepared for that layout.
+    /// force is prepared for that layout. A replacement takes only loans that were made after the others were read.
     pub fn accept(&mut self, accept: &Accept, now_ms: u64) -> Answer {
+        if self.doubtful && self.version != accept.version {
+            return Ok(Reply::Stale);
+        }
         let is_older = self.generation < accept.in_force.generation;
         if self.doubtful || is_older {
             clocks_agree(accept.at_ms, now_ms, self.terms.skew_ms)?;
@@ -32,6 +35,9 @@ impl Segment {
         if self.doubtful {
             self.doubtful = false;
             self.losses += 1;
+        }
+        if std::mem::take(&mut self.awaits_versions) {
+            self.inn.clone_from(&accept.others);
         }
         if is_older {
             self.go_by(&accept.in_force);

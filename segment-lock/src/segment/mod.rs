@@ -56,6 +56,7 @@ use std::{
 pub use answer::{Answer, Refusal, Reply, SegmentView};
 pub(crate) use checks::clocks_agree;
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
+pub(crate) use replace::unused_version;
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
     GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse,
@@ -126,6 +127,8 @@ pub struct Segment {
     pub frozen: Option<Frozen>,
     /// It may have lost its last changes: it moves no money until an operator accepts it as it is.
     pub doubtful: bool,
+    /// It replaces a lost segment, is in doubt, and does not know yet which loans are new: [`Accept::others`].
+    pub awaits_versions: bool,
     /// How often it may have lost its last changes and continued.
     pub losses: u64,
     /// It takes no new money.
@@ -161,6 +164,7 @@ impl Segment {
             pinned: BTreeSet::new(),
             frozen: None,
             doubtful: false,
+            awaits_versions: false,
             losses: 0,
             closed: prepare.closed,
             manifest: Arc::clone(&prepare.manifest),

@@ -2,29 +2,26 @@
 
 use super::{Refusal, Replace, Segment, checks::clocks_agree};
 
-/// No segment has had a version as great as the time in ms times this: it would have changed this often per ms.
-const VERSIONS_PER_MS: u64 = 1024;
+/// A number above every version that a segment can have at that time: it would have changed 1024 times per ms.
+pub(crate) fn unused_version(now_ms: u64) -> u64 {
+    now_ms * 1024
+}
 
 impl Segment {
     /// An empty segment in place of a lost one. Nothing of the lost content comes back:
     ///
-    /// * A loan to the lost segment counts as landed, and lost: the numbers of the loans that land here are greater.
+    /// * It is in doubt until it is [accepted](Self::accept) with the versions of the other segments. Their loans of
+    ///   before count as landed, and lost.
     /// * The version, and with it the numbers of its own loans, are greater than all that the lost segment had.
-    /// * Ids that the lost segment may have decided are refused as too old.
-    ///
-    /// It counts as a segment that came back without its last changes.
+    /// * Ids that the lost segment may have decided are refused as too old, once it is accepted.
     pub(super) fn replacement(replace: &Replace, now_ms: u64) -> Result<Self, Refusal> {
         clocks_agree(replace.at_ms, now_ms, replace.create.terms.skew_ms)?;
         let mut segment = Self::new(&replace.create);
-        let unused = now_ms * VERSIONS_PER_MS;
-        segment.version = unused;
+        segment.version = unused_version(now_ms);
         segment.losses = replace.losses;
-        segment.inn.clone_from(&replace.lent);
-        let lost = replace.lost.iter().map(|&other| (other, unused));
-        segment.inn.extend(lost);
         segment.lost_ms = segment.latest_ms(now_ms);
-        segment.mark_ms = segment.mark_ms.max(segment.lost_ms);
-        segment.came_back();
+        segment.doubtful = true;
+        segment.awaits_versions = true;
         Ok(segment)
     }
 }

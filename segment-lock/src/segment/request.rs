@@ -219,15 +219,11 @@ pub struct Create {
     pub terms: Terms,
 }
 
-/// Creates an empty segment in place of a lost one. A segment that exists stays as it is.
+/// Creates an empty segment in place of a lost one, in doubt until it is accepted. A segment that exists stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replace {
     /// The layout by which the lost segment was a home.
     pub create: Create,
-    /// The version of each other segment, read after the segment was lost: the loans of before have no greater number.
-    pub lent: BTreeMap<u32, u64>,
-    /// Other segments that are lost and not replaced yet. Their versions are not known.
-    pub lost: Vec<u32>,
     /// How often the lost segment may have lost changes before, as far as known.
     pub losses: u64,
     /// The caller's time, in ms since 1970.
@@ -245,6 +241,11 @@ pub struct Inspect;
 /// An operator accepts a doubtful segment as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accept {
+    /// The version of the segment, as read. A doubtful segment with another version is not the one that was read: it is
+    /// left as it is, and the answer is [`Reply::Stale`](super::Reply::Stale).
+    pub version: u64,
+    /// The version of each other segment, read when the segment existed: no loan of before has a greater number.
+    pub others: BTreeMap<u32, u64>,
     /// The layout in force. A segment that came back from an earlier time is prepared for it.
     pub in_force: Prepare,
     /// The caller's time, in ms since 1970.

@@ -37,9 +37,9 @@ pub(crate) struct Audit {
     credited: BTreeMap<CreditId, usize>,
     /// The first answer to each request.
     answers: BTreeMap<Key, &'static str>,
-    /// How much was lost with segments: what was in them, and what was on its way there when they were replaced.
+    /// How much was lost with segments: what was in them, and what was on its way there when that was accepted.
     lost: i128,
-    /// Segments that are lost, and not replaced yet.
+    /// Segments that are lost, and whose replacement is not accepted yet.
     gone: Segments,
     /// What each transfer is, once it was sent.
     transfers: BTreeMap<Key, i64>,
@@ -104,7 +104,8 @@ impl Audit {
             self.credits(before, after);
             self.sound(at, after);
         }
-        if after.is_some() && self.gone.contains_key(at) {
+        let is_accepted = after.is_some_and(|after| !after.awaits_versions);
+        if is_accepted && self.gone.contains_key(at) {
             self.replaced(segments, at);
         }
         self.answered(at, request, answer);
@@ -165,14 +166,15 @@ impl Audit {
     pub(crate) fn lose(&mut self, segments: &mut Segments, at: &At) {
         let (before, _) = self.sum(segments);
         if let Some(gone) = segments.remove(at) {
-            self.gone.insert(at.clone(), gone);
+            // A replacement that is lost, too, had nothing.
+            self.gone.entry(at.clone()).or_insert(gone);
             let (after, _) = self.sum(segments);
             self.lost += before - after;
             self.reach("segment lost");
         }
     }
 
-    /// A lost segment was replaced: what was on its way there is lost, too.
+    /// A lost segment was replaced, and that is accepted: what was on its way there is lost, too.
     fn replaced(&mut self, segments: &Segments, at: &At) {
         let mut before = segments.clone();
         before.remove(at);
@@ -316,7 +318,8 @@ impl Audit {
             let lands =
                 |to: &Segment| loan.seq > to.inn.get(&at.index).copied().unwrap_or_default();
             let amount = i128::from(loan.amount);
-            match (segments.get(&to), self.gone.get(&to)) {
+            let there_is = segments.get(&to).filter(|to| !to.awaits_versions);
+            match (there_is, self.gone.get(&to)) {
                 (Some(to), _) if lands(to) => there += amount,
                 (None, Some(to)) if lands(to) => to_gone += amount,
                 _ => {}

@@ -40,7 +40,7 @@ pub(crate) enum Shortcut {
     /// A lost segment is replaced without regard to the loans it had.
     ForgetNumbers,
     /// Where a segment was lost, what it may have decided is decided again.
-    ReplaceWithoutMark,
+    AcceptWithoutMark,
     /// Where a segment was lost, a transfer that it may have been credited is refused.
     RefuseLost,
 }
@@ -157,10 +157,8 @@ impl Bank {
         let before = self
             .memory
             .with_segments(|segments| segments.get(at).cloned());
-        match (self.shortcut, &before) {
-            (Some(shortcut), Some(before)) => shortcut.spoil_request(before, &mut request),
-            (Some(Shortcut::ForgetNumbers), None) => forget_numbers(&mut request),
-            _ => {}
+        if let (Some(shortcut), Some(before)) = (self.shortcut, &before) {
+            shortcut.spoil_request(before, &mut request);
         }
         let answer = self.memory.call(at, request.clone()).now_or_never();
         let mut answer = answer.expect("memory answers at once").unwrap();
@@ -255,6 +253,7 @@ impl Shortcut {
     fn spoil_request(self, segment: &Segment, request: &mut Request) {
         match (self, request) {
             (Self::OneRead, Request::Refuse(refuse)) => refuse.version = segment.version,
+            (Self::ForgetNumbers, Request::Accept(accept)) => accept.others.clear(),
             (Self::AnyLayout, Request::Op(op)) => op.generation = u64::MAX,
             (Self::AnyLayout, Request::Refuse(refuse)) => refuse.generation = u64::MAX,
             (Self::AnyLayout, Request::Collect(collect)) => collect.generation = u64::MAX,
@@ -264,10 +263,8 @@ impl Shortcut {
 
     /// What a new segment is instead.
     fn spoil_new(self, new: &mut Segment) {
-        match self {
-            Self::ReplaceWithoutMark => new.mark_ms = 0,
-            Self::RefuseLost => new.lost_ms = 0,
-            _ => {}
+        if self == Self::RefuseLost {
+            new.lost_ms = 0;
         }
     }
 
@@ -290,7 +287,7 @@ impl Shortcut {
                 let again = again.filter(|loan| before.inn[&loan.from] >= loan.seq);
                 again.for_each(|loan| after.value += loan.amount.get());
             }
-            (Self::OneRead, _) => {
+            (Self::OneRead, Request::Op(_) | Request::Collect(_)) => {
                 if let Ok(Reply::View(view) | Reply::Short(view)) = answer {
                     view.version = 0;
                 }
@@ -317,7 +314,8 @@ impl Shortcut {
                     after.credits.remove(&credit);
                 }
             }
-            (Self::PurgeWithoutMark, Request::Purge(_)) => after.mark_ms = before.mark_ms,
+            (Self::PurgeWithoutMark, Request::Purge(_))
+            | (Self::AcceptWithoutMark, Request::Accept(_)) => after.mark_ms = before.mark_ms,
             (Self::PrepareAnyway, Request::Prepare(prepare)) => {
                 if let Ok(Reply::Later { .. }) = answer {
                     after.generation = prepare.generation;
@@ -336,12 +334,5 @@ impl Shortcut {
             }
             _ => {}
         }
-    }
-}
-
-fn forget_numbers(request: &mut Request) {
-    if let Request::Replace(replace) = request {
-        replace.lent.clear();
-        replace.lost.clear();
     }
 }

@@ -39,6 +39,6 @@ baselines! {
     an_answer_to_who_knows_an_old_layout: AnyLayout;
     a_reservation_confirmed_after_it_came_back: ConfirmLate;
     a_lost_segment_replaced_without_its_loans_numbers: ForgetNumbers;
-    a_lost_segment_replaced_without_a_mark: ReplaceWithoutMark;
+    a_lost_segment_accepted_without_a_mark: AcceptWithoutMark;
     a_transfer_refused_in_the_place_of_a_lost_segment: RefuseLost;
 }

@@ -270,7 +270,9 @@ impl<'a> World<'a> {
                 | CounterError::Lost { .. }
                 | CounterError::Manifest(_)
                 | CounterError::Refused(
-                    Refusal::TooOld { .. }
+                    // A replacement is in doubt until it is accepted.
+                    Refusal::Doubtful
+                        | Refusal::TooOld { .. }
                         | Refusal::IdExpired { .. }
                         | Refusal::Closed
                         | Refusal::Conflict

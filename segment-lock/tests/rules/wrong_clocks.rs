@@ -35,6 +35,8 @@ fn a_loss_is_not_accepted_by_a_wrong_clock() {
             max_ms,
         };
         let accept = Accept {
+            version: 0,
+            others: [].into(),
             in_force: in_force.clone(),
             at_ms,
         };
@@ -44,8 +46,6 @@ fn a_loss_is_not_accepted_by_a_wrong_clock() {
         };
         let replace = Replace {
             create,
-            lent: [].into(),
-            lost: Vec::new(),
             losses: 0,
             at_ms,
         };

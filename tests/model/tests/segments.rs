@@ -118,6 +118,7 @@ break_without! {
     a_lender_that_is_behind_not_asked: LenderBelievesTheLanded,
     a_number_that_a_lost_loan_had: NumbersNeverRepeat,
     made_anew_without_its_lenders_numbers: AnewHasHadEveryLoan,
+    accepted_by_a_read_of_before_a_later_loss: AcceptNamesTheVersion,
     made_anew_with_numbers_used_before: AnewVersionFollowsTheClock long,
     made_anew_without_a_mark: AnewBeginsAtNow,
     made_anew_and_refusing_what_it_may_have_credited: AnewMayHaveCredited,

@@ -82,6 +82,7 @@ impl Stored {
             ("packed", 0),
             ("losses", segment.losses),
             ("doubtful", u64::from(segment.doubtful)),
+            ("awaits_versions", u64::from(segment.awaits_versions)),
             ("closed", u64::from(segment.closed)),
         ];
         for (name, number) in numbers {

@@ -1,7 +1,5 @@
 //! Loans between segments that are lost one after the other.
 
-use std::collections::BTreeMap;
-
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -70,34 +68,74 @@ async fn a_late_lend_from_before_two_losses_loses_nothing() {
     assert_eq!(scene.available().await, 0);
 }
 
+/// The request that accepts segment 1 as it is now, with the present version of segment 0.
+fn accept_now(scene: &Scene) -> Accept {
+    Accept {
+        version: scene.segment(1).version,
+        others: [(0, scene.segment(0).version)].into(),
+        in_force: prepare(1, 0),
+        at_ms: scene.now(),
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_late_lend_loses_nothing_where_two_accepted_different_losses() {
+async fn a_replacement_is_not_accepted_by_a_read_of_before_a_later_loss() {
     let scene = Scene::new(Durability::Memory).await;
     let a = &scene.counter;
-    let replace = |lost: &[u32]| Replace {
+    let replace = || Replace {
         create: Create {
             prepare: prepare(1, 0),
             terms: TERMS,
         },
-        lent: BTreeMap::new(),
-        lost: lost.to_vec(),
         losses: 0,
-        at_ms: LATER,
+        at_ms: scene.now(),
     };
     scene.lose(1);
-    // One person saw the second lost, and the other one saw both.
-    let by_one = replace(&[]);
+    scene.tell(1, replace()).await.unwrap();
+    let late = accept_now(&scene);
+    // Another person accepts it, too, and a loan comes in.
+    scene.tell(1, late.clone()).await.unwrap();
+    let Ok(Reply::Lent(lent)) = scene.tell(0, late_lend(1)).await else {
+        panic!("it has the money");
+    };
+    let land = Land {
+        loan: loan(0, lent.seq, 4),
+        caller: OTHER,
+    };
+    assert_eq!(scene.tell(1, land).await, Ok(Reply::Landed));
+    scene.lose(1);
+    scene.clock.fetch_add(1, Ordering::Relaxed);
+    scene.tell(1, replace()).await.unwrap();
+    assert_eq!(scene.tell(1, late).await, Ok(Reply::Stale));
+    assert_eq!(scene.tell(1, land).await, Err(Refusal::Doubtful));
+    a.accept().await.unwrap();
+    assert_eq!(scene.tell(1, land).await, Ok(Reply::Stale));
+    assert_eq!(scene.available().await, 96);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loan_of_a_replacement_that_is_lost_soon_does_not_land_twice() {
+    let scene = Scene::new(Durability::Memory).await;
+    let a = &scene.counter;
     scene.lose(0);
-    scene.tell(0, replace(&[1])).await.unwrap();
-    scene.tell(1, by_one).await.unwrap();
-    scene.tell(1, replace(&[])).await.unwrap();
+    a.accept().await.unwrap();
     scene.skew_passes();
-    let id = home(1, scene.now(), "in");
+    let id = home(0, scene.now(), "in");
     a.deposit(&id, amount(10)).await.unwrap();
-    scene.tell(1, late_lend(0)).await.unwrap();
-    assert_eq!(scene.available().await, 10);
-    a.deduct(&home(0, scene.now(), "all"), amount(10))
-        .await
-        .unwrap();
+    let Ok(Reply::Lent(lent)) = scene.tell(0, late_lend(1)).await else {
+        panic!("it has the money");
+    };
+    let land = Land {
+        loan: loan(0, lent.seq, 4),
+        caller: OTHER,
+    };
+    assert_eq!(scene.tell(1, land).await, Ok(Reply::Landed));
+    let soon = scene.now() + 1;
+    for lost in [0, 1] {
+        scene.lose(lost);
+    }
+    scene.clock.store(soon, Ordering::Relaxed);
+    a.accept().await.unwrap();
+    assert_eq!(scene.tell(1, land).await, Ok(Reply::Stale));
     assert_eq!(scene.available().await, 0);
 }

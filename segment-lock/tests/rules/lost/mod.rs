@@ -372,30 +372,50 @@ fn prepare(generation: u64, from_ms: u64) -> Prepare {
 }
 
 #[test]
-fn a_segment_is_replaced_once_and_goes_on_where_the_others_are() {
+fn a_replacement_is_in_doubt_until_it_is_accepted_as_it_was_read() {
     let replace = Replace {
         create: Create {
             prepare: prepare(2, 0),
             terms: TERMS,
         },
-        lent: [(3, 5)].into(),
-        lost: vec![4],
         losses: 2,
         at_ms: NOW,
     };
     let request = Request::from(replace);
     let mut replacement = Segment::made_by(&request, NOW).unwrap();
-    assert_eq!(replacement.inn[&3], 5);
-    assert!(replacement.inn[&4] < replacement.version);
-    assert_eq!((replacement.losses, replacement.value), (3, 0));
-    assert_eq!(replacement.mark_ms, NOW + TERMS.skew_ms);
+    assert_eq!(replacement.value, 0);
     let view = replacement.apply(&Inspect.into(), NOW);
     nothing(&mut replacement, request, view);
+    let land = |seq| Land {
+        loan: loan(3, seq, 1),
+        caller: OTHER,
+    };
+    nothing(&mut replacement, land(9), Err(Refusal::Doubtful));
+    let accept = |version| Accept {
+        version,
+        others: [(3, 5)].into(),
+        in_force: prepare(2, 0),
+        at_ms: NOW,
+    };
+    let version = replacement.version;
+    for other in [version - 1, version + 1] {
+        nothing(&mut replacement, accept(other), Ok(Reply::Stale));
+    }
+    replacement.apply(&accept(version).into(), NOW).unwrap();
+    assert_eq!((replacement.losses, replacement.doubtful), (3, false));
+    assert_eq!(replacement.mark_ms, NOW + TERMS.skew_ms);
+    nothing(&mut replacement, land(5), Ok(Reply::Stale));
+    assert_eq!(replacement.land(&land(6), NOW), Ok(Reply::Landed));
+    // What is said of the others later changes nothing.
+    let view = replacement.apply(&Inspect.into(), NOW);
+    nothing(&mut replacement, accept(version), view);
 }
 
 #[test]
 fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     let accept = Accept {
+        version: 0,
+        others: [(1, 9)].into(),
         in_force: prepare(2, NOW - 10),
         at_ms: NOW,
     };
@@ -407,6 +427,7 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
         (2, 2, NOW - 10)
     );
     assert_eq!((older.losses, older.doubtful), (1, false));
+    assert!(older.inn.is_empty());
     let copied = Reply::Copied {
         manifest: "newer".into(),
         closed: false,
@@ -427,6 +448,8 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     let mut as_new = segment(10);
     let view = as_new.apply(&Inspect.into(), NOW);
     let accept = Accept {
+        version: 7,
+        others: [(1, 9)].into(),
         in_force: prepare(1, 0),
         at_ms: NOW,
     };

@@ -54,6 +54,10 @@ pub enum Action {
     },
     /// A server restarts without its segment.
     Vanish(u8),
+    /// A person has a segment that is gone replaced.
+    Replace(u8),
+    /// A person reads the versions of all segments.
+    ReadVersions,
     /// A person accepts a segment as it is.
     Accept(u8),
     /// The account that does not exist is created.
@@ -146,9 +150,15 @@ impl SegmentsModel {
             if world.left.vanishings > 0 && segment.exists {
                 actions.push(Action::Vanish(index));
             }
-            if segment.doubtful || segment.gone {
+            if segment.gone {
+                actions.push(Action::Replace(index));
+            }
+            if self.may_accept(world, index) {
                 actions.push(Action::Accept(index));
             }
+        }
+        if world.each().any(|(_, segment)| segment.awaits) {
+            actions.push(Action::ReadVersions);
         }
     }
 
@@ -198,6 +208,8 @@ impl SegmentsModel {
             Action::Commit => self.commit(world),
             Action::Lose { segment, changes } => self.lose(world, segment, changes),
             Action::Vanish(segment) => self.vanish(world, segment),
+            Action::Replace(segment) => self.replace(world, segment),
+            Action::ReadVersions => self.read_versions(world),
             Action::Accept(segment) => self.accept(world, segment),
             Action::Create(segment) => self.create(world, segment),
             Action::LoseManifest(earlier) => {

@@ -108,7 +108,7 @@ impl SegmentsModel {
         if self.breaks(Rule::LendRaisesTheVersion) {
             segment.money.version = version;
         }
-        if world.segment(to).gone {
+        if !world.segment(to).is_there() {
             world.ledger.lost += amount;
         }
         Answer::Lent(lent)

@@ -134,7 +134,7 @@ impl SegmentsModel {
     /// What an account has in truth.
     pub(super) fn whole(&self, world: &World, account: u8) -> i8 {
         let segments = self.config.segments(account, u8::MAX);
-        let there = segments.filter(|segment| !world.segment(*segment).gone);
+        let there = segments.filter(|segment| world.segment(*segment).is_there());
         let each = there.map(|segment| (segment, &world.segment(segment).money));
         self.sum(each, true)
     }

@@ -39,6 +39,7 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::OnlyHeldExpires
         | Rule::NumbersNeverRepeat
         | Rule::AnewHasHadEveryLoan
+        | Rule::AcceptNamesTheVersion
         | Rule::AnewVersionFollowsTheClock
         | Rule::AnewMayHaveCredited
         | Rule::RefusedInTheManifest
@@ -153,7 +154,8 @@ fn config(rule: Rule) -> Configuration {
         Rule::NumbersNeverRepeat => fed_later().vanishing(1),
 
         Rule::AnewHasHadEveryLoan => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(1),
-        Rule::AnewVersionFollowsTheClock => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(2),
+        Rule::AcceptNamesTheVersion => fed_by_the_other().vanishing(2),
+        Rule::AnewVersionFollowsTheClock => lost_twice().crashing(0),
         Rule::AnewMayHaveCredited => transferring().vanishing(1),
         Rule::AnewBeginsAtNow => new(&[1, 1]).asking(&[deposit(1, 0)], TWICE).vanishing(1),
     }
@@ -229,6 +231,17 @@ fn deposited_otherwise() -> Configuration {
 fn fed_later() -> Configuration {
     let operations = [deduct(1, 0), deposit(1, 1).at(2, 1), deduct(1, 0).at(2, 0)];
     new(&[0, 1]).asking(&operations, EACH)
+}
+
+/// Two may be lost, and each lends to the other.
+fn lost_twice() -> Configuration {
+    one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(2)
+}
+
+/// The other segment lends to the home of two ids, of which one is of a later time.
+fn fed_by_the_other() -> Configuration {
+    let operations = [deduct(1, 0), deduct(1, 0).at(2, 0)];
+    new(&[0, 2]).asking(&operations, EACH)
 }
 
 fn reserving(callers: &[Caller]) -> Configuration {

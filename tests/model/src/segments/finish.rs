@@ -13,9 +13,7 @@ impl SegmentsModel {
     /// and leaves no transfer half done. A person has accepted every segment first.
     pub(super) fn can_finish(&self, world: &World) -> bool {
         let mut accepted = world.clone();
-        for index in 0..world.segments.len() as u8 {
-            self.accept(&mut accepted, index);
-        }
+        self.accept_all(&mut accepted);
         let mut world = self.alone(&accepted);
         for (index, caller) in (0..).zip(&self.config.callers) {
             if caller.verb != Verb::Operate {

@@ -2,7 +2,7 @@
 //! are one.
 
 use super::{
-    Ask, Request, SegmentsModel, World,
+    Ask, Request, Rule, SegmentsModel, World,
     state::{Credit, Entry, Outcome, Segment},
 };
 
@@ -11,6 +11,10 @@ impl SegmentsModel {
     pub(super) fn forget(&self, world: &mut World) {
         if world.left.losses == 0 {
             world.earlier.fill(Vec::new());
+        }
+        let awaits = world.segments.iter().any(|segment| segment.awaits);
+        if !awaits && self.holds(Rule::AcceptNamesTheVersion) {
+            world.read = None;
         }
         let mut network = std::mem::take(&mut world.network);
         network.retain(|request| self.awaits(world, request) || !self.is_spent(world, request));

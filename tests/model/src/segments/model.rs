@@ -32,6 +32,7 @@ impl Model for SegmentsModel {
             network: BTreeSet::new(),
             manifest: Manifest::default(),
             refused: 0,
+            read: None,
             left: Left {
                 rounds: config.rounds,
                 crashes: config.crashes,

@@ -60,7 +60,7 @@ fn is_conserved(model: &SegmentsModel, world: &World) -> bool {
 impl SegmentsModel {
     /// All money, with or without the money in flight.
     pub(super) fn total(&self, world: &World, in_flight: bool) -> i8 {
-        let there = world.each().filter(|(_, segment)| !segment.gone);
+        let there = world.each().filter(|(_, segment)| segment.is_there());
         let each = there.map(|(index, segment)| (index, &segment.money));
         self.sum(each, in_flight) + held(self, world)
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Kind, Rule, SegmentsModel, World,
-    state::{Money, Outcome, Phase, Segment},
+    state::{Money, Outcome, Phase, SEGMENTS_MAX, Segment},
 };
 
 impl SegmentsModel {
@@ -44,38 +44,84 @@ impl SegmentsModel {
         self.account_for_all(world, &before, index);
     }
 
-    /// A person takes the segment for what it is; one that is gone is made anew, empty.
-    pub(super) fn accept(&self, world: &mut World, index: u8) {
-        if world.segment(index).gone {
-            *world.segment_mut(index) = self.made_anew(world, index);
-        } else if world.segment(index).doubtful {
-            let segment = world.segment_mut(index);
-            segment.doubtful = false;
-            segment.money.losses += 1;
-        }
-    }
-
-    /// It has had every loan that its lenders made, and decided every id of before.
-    fn made_anew(&self, world: &World, index: u8) -> Segment {
+    /// A person has an empty segment made in place of the one that is gone. It has decided every id of before. Which loans
+    /// of the others have landed, it does not know yet.
+    pub(super) fn replace(&self, world: &mut World, index: u8) {
         let mut money = world.segment(index).money;
-        if self.holds(Rule::AnewHasHadEveryLoan) {
-            let others = money.landed.iter_mut().zip(&world.segments);
-            others.for_each(|(landed, other)| *landed = other.money.version);
-        }
         if self.breaks(Rule::AnewVersionFollowsTheClock) {
             money.version = 0;
         }
-        money.losses = 1;
+        *world.segment_mut(index) = Segment {
+            money,
+            anew: self.begun(world),
+            doubtful: true,
+            awaits: true,
+            ..Segment::new(true, 0)
+        };
+    }
+
+    /// The greatest time of an id that was ever asked for.
+    fn begun(&self, world: &World) -> u8 {
         let callers = self.config.callers.iter().zip(&world.tasks);
         let begun = callers.filter(|(_, task)| task.phase != Phase::Idle);
-        let times =
-            begun.map(|(caller, _)| self.config.operations[usize::from(caller.operation)].time);
-        let mark = times.max().filter(|_| self.holds(Rule::AnewBeginsAtNow));
-        Segment {
-            money,
-            mark: mark.unwrap_or(0),
-            anew: mark.unwrap_or(0),
-            ..Segment::new(true, 0)
+        let operations =
+            begun.map(|(caller, _)| &self.config.operations[usize::from(caller.operation)]);
+        operations
+            .map(|operation| operation.time)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Once all replacements are made.
+    pub(super) fn read_versions(&self, world: &mut World) {
+        if world.each().any(|(_, segment)| segment.gone) {
+            return;
+        }
+        let mut versions = [0; SEGMENTS_MAX];
+        let there = versions.iter_mut().zip(&world.segments);
+        there.for_each(|(version, segment)| *version = segment.money.version);
+        world.read = Some(versions);
+    }
+
+    /// Whether a person may accept the segment: a replacement, iff it is the one that was read.
+    pub(super) fn may_accept(&self, world: &World, index: u8) -> bool {
+        let segment = world.segment(index);
+        let is_as_read = |read: &[u8; SEGMENTS_MAX]| {
+            read[usize::from(index)] == segment.money.version
+                || self.breaks(Rule::AcceptNamesTheVersion)
+        };
+        segment.doubtful && (!segment.awaits || world.read.as_ref().is_some_and(is_as_read))
+    }
+
+    /// A person takes the segment for what it is. A replacement has decided every id of before, and has had every loan up to
+    /// the versions that were read.
+    pub(super) fn accept(&self, world: &mut World, index: u8) {
+        let (read, begun) = (world.read.unwrap_or_default(), self.begun(world));
+        let segment = world.segment_mut(index);
+        if segment.awaits && self.holds(Rule::AnewHasHadEveryLoan) {
+            segment.money.landed = read;
+        }
+        if segment.awaits && self.holds(Rule::AnewBeginsAtNow) {
+            segment.mark = begun;
+        }
+        segment.awaits = false;
+        segment.doubtful = false;
+        segment.money.losses += 1;
+    }
+
+    /// A person replaces and accepts every segment.
+    pub(super) fn accept_all(&self, world: &mut World) {
+        let every = 0..world.segments.len() as u8;
+        for index in every.clone() {
+            if world.segment(index).gone {
+                self.replace(world, index);
+            }
+        }
+        self.read_versions(world);
+        for index in every {
+            if self.may_accept(world, index) {
+                self.accept(world, index);
+            }
         }
     }
 
@@ -132,6 +178,9 @@ impl SegmentsModel {
                 lost += amount;
             }
         }
+        if now.awaits && !was.awaits {
+            lost += in_flight_to(before, index);
+        }
         let change = self.total(world, false) - self.total(before, false);
         world.ledger.inside += change + regained;
         world.ledger.lost += lost;
@@ -152,4 +201,16 @@ impl SegmentsModel {
         world.ledger.inside -= had;
         world.ledger.lost += -change - had;
     }
+}
+
+/// The money that others have lent to the segment, and that has not landed.
+fn in_flight_to(world: &World, index: u8) -> i8 {
+    let landed = world.segment(index).money.landed;
+    let last = world
+        .segments
+        .iter()
+        .map(|other| other.money.lent[usize::from(index)]);
+    let loans = last.zip(landed);
+    let on_their_way = loans.filter(|(lent, landed)| lent.number > *landed);
+    on_their_way.map(|(lent, _)| lent.amount).sum()
 }

@@ -115,8 +115,10 @@ pub enum Rule {
     LenderBelievesTheLanded,
     /// A loan's number is the lender's version — the one after the last that landed.
     NumbersNeverRepeat,
-    /// A segment that was gone lands only loans above the versions of its lenders — every one.
+    /// A segment that was gone lands only loans above the versions of its lenders, read once it was replaced — every one.
     AnewHasHadEveryLoan,
+    /// … and is accepted only at the version that was read — at any, so that a read from before a later loss counts.
+    AcceptNamesTheVersion,
     /// … has a version above all that it had — begins with none.
     AnewVersionFollowsTheClock,
     /// … with a mark that every id of before is below — with none.

@@ -22,6 +22,8 @@ pub struct World {
     pub(super) manifest: Manifest,
     /// Of the account that does not exist: transfers up to this time are refused.
     pub(super) refused: u8,
+    /// The versions of the segments as a person last read them.
+    pub(super) read: Option<[u8; SEGMENTS_MAX]>,
     pub(super) left: Left,
     pub(super) ledger: Ledger,
 }
@@ -60,9 +62,11 @@ pub(super) struct Segment {
     pub(super) credits: [Option<Credit>; OPERATIONS_MAX],
     /// Whether its tail may be lost.
     pub(super) doubtful: bool,
-    /// Whether its server came back without it, and that is not accepted yet.
+    /// Whether its server came back without it.
     pub(super) gone: bool,
-    /// The mark that it began with, as it was made anew.
+    /// Whether it replaces one that was gone, and does not know the versions of the others yet.
+    pub(super) awaits: bool,
+    /// The mark that it began with as a replacement.
     pub(super) anew: u8,
     /// All that ever landed here, for the ledger. Counted only where it may be lost.
     pub(super) landed_in_all: i8,
@@ -203,10 +207,16 @@ impl Segment {
             credits: [None; OPERATIONS_MAX],
             doubtful: false,
             gone: false,
+            awaits: false,
             anew: 0,
             landed_in_all: 0,
             lent_in_all: 0,
         }
+    }
+
+    /// Whether it has money: it is not gone, and not an empty replacement.
+    pub(super) fn is_there(&self) -> bool {
+        !self.gone && !self.awaits
     }
 
     /// Whether money may not move for this task.

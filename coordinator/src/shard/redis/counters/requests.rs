@@ -3,8 +3,8 @@
 use ringfence_segment_lock::{
     Caller, Change, RequestId,
     segment::{
-        Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, Lend, Loan, Op,
-        Prepare, Refuse, Replace, Request, State,
+        Accept, Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, Lend, Loan,
+        Op, Prepare, Refuse, Replace, Request, State,
     },
 };
 
@@ -96,14 +96,11 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
         Request::Create(create) => _ = push_create(verb(pack, group, "create", 11), create),
-        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 15), replace),
+        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 13), replace),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
-        Request::Accept(accept) => {
-            let pack = push_prepare(verb(pack, group, "accept", 7), &accept.in_force);
-            pack.number(accept.at_ms);
-        }
+        Request::Accept(accept) => push_accept(verb(pack, group, "accept", 9), accept),
         Request::ReadCopy(_) => _ = verb(pack, group, "read_copy", 0),
     }
 }
@@ -236,15 +233,19 @@ fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
 }
 
 fn push_replace(pack: &mut Pack, replace: &Replace) {
-    push_create(pack, &replace.create).array(replace.lent.len());
-    for (&other, &version) in &replace.lent {
-        pack.array(2).number(u64::from(other)).number(version);
+    push_create(pack, &replace.create)
+        .number(replace.losses)
+        .number(replace.at_ms);
+}
+
+fn push_accept(pack: &mut Pack, accept: &Accept) {
+    let pack = push_prepare(pack, &accept.in_force)
+        .number(accept.at_ms)
+        .number(accept.version)
+        .array(2 * accept.others.len());
+    for (&other, &version) in &accept.others {
+        pack.number(u64::from(other)).number(version);
     }
-    pack.array(replace.lost.len());
-    for &other in &replace.lost {
-        pack.number(u64::from(other));
-    }
-    pack.number(replace.losses).number(replace.at_ms);
 }
 
 fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {

@@ -1,7 +1,7 @@
 -- A segment is read once per batch. Its changes are written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
   'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
-  'doubtful', 'closed', 'frozen'}
+  'doubtful', 'closed', 'frozen', 'awaits_versions'}
 
 -- The segment under a group's name, if it exists. A segment that was written in another life may lack its last changes.
 local function load(group)
@@ -10,7 +10,7 @@ local function load(group)
   local segment = {
     name = group.name, parts = {}, changed = {}, blocks_read = {},
     value = amount_of(found[1]), held = amount_of(found[2]), durability = found[19], origin = found[20],
-    doubtful = found[21] == '1', closed = found[22] == '1', frozen = found[23],
+    doubtful = found[21] == '1', closed = found[22] == '1', frozen = found[23], awaits_versions = found[24] == '1',
   }
   for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
@@ -45,39 +45,36 @@ local function register(group)
   redis.call('HSET', index, text, epoch)
 end
 
--- No segment has had a version as great as this: it would have changed 1024 times per ms.
+-- No segment has had a version as great as the time in ms times this.
 local VERSIONS_PER_MS = 1024
 
--- Makes a new segment a replacement of a lost one. `lent`: {segment, its version}.
-local function take_place(segment, lent, lost, losses)
-  local unused, inn = now * VERSIONS_PER_MS, part(segment, 'inn')
-  set(segment, 'version', unused)
+-- Makes a new segment a replacement of a lost one.
+local function take_place(segment, losses)
+  set(segment, 'version', now * VERSIONS_PER_MS)
   set(segment, 'losses', losses)
-  for _, other in ipairs(lent) do put(inn, other[1], other[2]) end
-  for _, other in ipairs(lost) do put(inn, other, unused) end
   set(segment, 'lost', now + segment.skew)
-  set(segment, 'mark', math.max(segment.mark, segment.lost))
-  came_back(segment)
+  set(segment, 'doubtful', true)
+  set(segment, 'awaits_versions', true)
 end
 
--- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `lent`, it replaces a
--- lost segment.
+-- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `losses`, it replaces
+-- a lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, durability,
-  lent, lost, losses, at)
+  losses, at)
   must_be_safe(durability)
-  if lent then clocks_agree(at, skew) end
+  if losses then clocks_agree(at, skew) end
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
-  if lent then meet(part(segment, 'inn')) end
   register(group)
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
     lost = 0, newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
     packed_count = 0, open = 0, oldest = false, packed = 0, losses = 0, durability = durability,
-    origin = origin, doubtful = false, closed = closed, frozen = '', manifest = manifest,
+    origin = origin, doubtful = false, awaits_versions = false, closed = closed, frozen = '',
+    manifest = manifest,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
-  if lent then take_place(segment, lent, lost, losses) end
+  if losses then take_place(segment, losses) end
   return segment
 end
 
