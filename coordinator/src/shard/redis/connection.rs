@@ -6,7 +6,6 @@ use redis::{
     from_redis_value,
 };
 use ringfence_ring::Slot;
-use tokio::time::timeout;
 
 use super::{
     RedisOptions, Script, classify, diagnosis,
@@ -126,29 +125,25 @@ impl Connection {
         former: Option<(Life, ConnectionId)>,
     ) -> BoxFuture<'a, Result<Self, ShardError>> {
         Box::pin(async move {
-            let opened = timeout(
-                options.connect_timeout,
-                Self::shake_hands(config, options, lane, former),
-            );
-            match opened.await {
-                Ok(Ok(connection)) => Ok(connection),
-                Ok(Err(Unshaken::Refused(error))) => Err(error),
-                Ok(Err(Unshaken::Failed(error))) => {
-                    Err(diagnosis::of_handshake(options, error).await)
+            let wire = Wire::open(options, config).await?;
+            // Each answer has a limit of its own: a busy server, or a busy machine, is not a silent one.
+            match Self::shake_hands(wire, options, lane, former).await {
+                Ok(connection) => Ok(connection),
+                Err(Unshaken::Refused(error)) => Err(error),
+                Err(Unshaken::Failed(error)) if error.is_timeout() => {
+                    Err(diagnosis::of_silence(options, options.response_timeout).await)
                 }
-                Err(_) => Err(diagnosis::of_silence(options).await),
+                Err(Unshaken::Failed(error)) => Err(diagnosis::of_handshake(options, error).await),
             }
         })
     }
 
     async fn shake_hands(
-        config: AsyncConnectionConfig,
+        mut wire: Wire,
         options: &RedisOptions,
         lane: &str,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, Unshaken> {
-        let mut wire = Wire::open(options, config).await?;
-
         let mut greeting = redis::pipe();
         let name = format!("rf:{}:{lane}", options.client);
         greeting.cmd("CLIENT").arg("SETNAME").arg(name).ignore();

@@ -66,9 +66,9 @@ pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> S
     unreachable(address, &in_words(&text))
 }
 
-/// Explains a handshake that got no answer in time.
-pub(super) async fn of_silence(options: &RedisOptions) -> ShardError {
-    let (address, within) = (&options.address, options.connect_timeout);
+/// Explains a handshake that got no answer `within` that time.
+pub(super) async fn of_silence(options: &RedisOptions, within: Duration) -> ShardError {
+    let address = &options.address;
     // A server without TLS takes the handshake for the start of a line and waits for its end.
     if address.tls().is_some()
         && let Some(what) = what_answers(address).await

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use redis::{RedisResult, Value, from_redis_value};
-use tokio::time::timeout;
 
 use super::{RedisOptions, diagnosis, scripts::LIBRARY, wire::Wire};
 use crate::shard::ShardError;
@@ -31,12 +30,8 @@ impl Functions {
     ///
     /// [`ShardError`]: the server does not answer, or refuses the login.
     pub async fn connect(options: RedisOptions) -> Result<Self, ShardError> {
-        let opened = Wire::open(&options, Wire::config(&options));
-        match timeout(options.connect_timeout, opened).await {
-            Ok(Ok(wire)) => Ok(Self { wire, options }),
-            Ok(Err(error)) => Err(diagnosis::of_handshake(&options, error).await),
-            Err(_) => Err(diagnosis::of_silence(&options).await),
-        }
+        let wire = Wire::open(&options, Wire::config(&options)).await?;
+        Ok(Self { wire, options })
     }
 
     /// The libraries of Ringfence, of this release and of others, sorted by name.

@@ -59,9 +59,9 @@ pub struct RedisOptions {
     pub prefix: KeyPrefix,
     /// Names the connections, together with their lane.
     pub client: ClientId,
-    /// How long a connection may take to open and shake hands.
+    /// How long a connection may take to open, with TLS and the login.
     pub connect_timeout: Duration,
-    /// How long an answer may take. After it the connection is given up.
+    /// How long an answer may take, each of the handshake too. After it the connection is given up.
     pub response_timeout: Duration,
     /// Requests about counters in one script call, at most.
     pub counters_per_call: usize,

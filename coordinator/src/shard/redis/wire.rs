@@ -12,13 +12,16 @@ use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Value,
     aio::MultiplexedConnection,
 };
+use tokio::time::timeout;
 
 use super::{
     RedisOptions,
     address::Pump,
+    diagnosis,
     scripts::{Library, Script},
     self_wakes::SelfWakes,
 };
+use crate::shard::ShardError;
 
 /// Capacity of the connection's own queue. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
@@ -45,11 +48,17 @@ impl Wire {
             .set_pipeline_buffer_size(PIPELINE_BUFFER)
     }
 
+    /// Connects, and logs in.
     pub(super) async fn open(
         options: &RedisOptions,
         config: AsyncConnectionConfig,
-    ) -> RedisResult<Self> {
-        let (connection, pump) = options.address.open(config).await?;
+    ) -> Result<Self, ShardError> {
+        let limit = options.connect_timeout;
+        let (connection, pump) = match timeout(limit, options.address.open(config)).await {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => return Err(diagnosis::of_handshake(options, error).await),
+            Err(_) => return Err(diagnosis::of_silence(options, limit).await),
+        };
         let bytes = Bytes {
             pump: Some(pump),
             wakes: SelfWakes::new(),
