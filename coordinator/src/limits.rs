@@ -105,8 +105,8 @@ pub const STEP_SLOTS: usize = 32;
 /// Groups (a counter's segment or manifest each) that a shard lists or drops in one request, about.
 pub const GROUPS_PAGE: usize = 32;
 
-/// Rows of a group in one request, about.
-pub const COPY_ROWS: usize = 512;
+/// Rows of a group in one request, about: the shard serves no other request for some milliseconds.
+pub const COPY_ROWS: usize = 2048;
 
 /// Blocks of final answers in one request. A block has about 100 kB.
 pub const COPY_BLOCKS: usize = 8;
