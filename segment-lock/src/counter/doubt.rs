@@ -35,13 +35,13 @@ impl Counter {
         loop {
             patience.round()?;
             let (manifest, found) = self.inspect_to_accept().await?;
-            self.replace_lost(&manifest, &found, 0).await?;
+            let made = self.replace_lost(&manifest, &found, 0).await?;
             let before = before.get_or_insert(found);
             let read = self.inspect_by(&manifest).await?;
             if !read.lost.0.is_empty() {
                 continue;
             }
-            let Some(views) = self.accept_as(&manifest, &read, |_| true).await? else {
+            let Some(views) = self.accept_as(&manifest, &made, &read).await? else {
                 continue;
             };
             self.record_seen(&views).await?;

@@ -96,7 +96,7 @@ impl Counter {
         let answers = self.storage.segments.call_all(requests).await;
         let mut found = Inspection::default();
         for (index, answer) in (0..).zip(answers) {
-            if !is_made(manifest, index) && manifest.serves() && answer.is_err() {
+            if index >= manifest.segments() && manifest.serves() && answer.is_err() {
                 // The segment is planned. The others do not wait for it.
                 continue;
             }
@@ -113,13 +113,13 @@ impl Counter {
         Ok(found)
     }
 
-    /// Replaces the lost segments of `found`, from number `first` on.
+    /// Replaces the lost segments of `found`, from number `first` on. Returns the content of all that are there now.
     pub(super) async fn replace_lost(
         &self,
         manifest: &Manifest,
         found: &Inspection,
         first: u32,
-    ) -> Result<(), CounterError> {
+    ) -> Result<BTreeMap<u32, SegmentView>, CounterError> {
         let lost = found.lost.0.iter().filter(|lost| lost.index >= first);
         let replace = |&LostSegment { index, last_seen }: &LostSegment| {
             let create = Create {
@@ -133,17 +133,22 @@ impl Counter {
             };
             (index, replace.into())
         };
-        self.ask_all(manifest, lost.map(replace)).await?;
-        Ok(())
+        let replies = self.ask_all(manifest, lost.clone().map(replace)).await?;
+        let mut views = found.views.clone();
+        for (lost, reply) in lost.zip(replies) {
+            views.insert(lost.index, viewed(reply)?);
+        }
+        Ok(views)
     }
 
-    /// Accepts `which` of the segments, as they are in `read`, which was read after the last replacement was made.
-    /// Returns their content; `None` if one of them lost changes since, and was not accepted.
+    /// Accepts the segments as they are in `made`, with the versions in `read`, which was read after that. A segment that was
+    /// replaced during that read is not accepted: the versions may be from before its loss. Returns the content; `None` if
+    /// a segment changed its version since `made`, and was not accepted.
     pub(super) async fn accept_as(
         &self,
         manifest: &Manifest,
+        made: &BTreeMap<u32, SegmentView>,
         read: &Inspection,
-        which: fn(&SegmentView) -> bool,
     ) -> Result<Option<BTreeMap<u32, SegmentView>>, CounterError> {
         let Inspection { views, lost } = read;
         let now_ms = views.values().map(|view| view.now_ms).max();
@@ -151,31 +156,26 @@ impl Counter {
         let versions = views.iter().map(|(&index, view)| (index, view.version));
         let lost = lost.0.iter().map(|lost| (lost.index, unused));
         let versions: BTreeMap<u32, u64> = versions.chain(lost).collect();
-        let accepted: Vec<u32> = views
-            .iter()
-            .filter_map(|(&index, view)| which(view).then_some(index))
-            .collect();
         let in_force = in_force(manifest);
-        let accept = |&index: &u32| {
-            let mut others = versions.clone();
-            let version = others.remove(&index).unwrap_or_default();
+        let accept = |(&index, view): (&u32, &SegmentView)| {
+            // Only a replacement needs them, which is in doubt.
+            let others = versions.iter().filter(|(other, _)| **other != index);
+            let others = others.filter(|_| view.doubtful);
             let accept = Accept {
-                version,
-                others,
+                version: view.version,
+                others: others.map(|(&other, &version)| (other, version)).collect(),
                 in_force: in_force.clone(),
                 at_ms: self.storage.segments.now_ms(),
             };
             (index, accept.into())
         };
-        let replies = self.ask_all(manifest, accepted.iter().map(accept)).await?;
-        let mut views = BTreeMap::new();
-        for (index, reply) in accepted.into_iter().zip(replies) {
-            if reply == Reply::Stale {
-                return Ok(None);
-            }
-            views.insert(index, viewed(reply)?);
+        let replies = self.ask_all(manifest, made.iter().map(accept)).await?;
+        if replies.contains(&Reply::Stale) {
+            return Ok(None);
         }
-        Ok(Some(views))
+        let accepted = made.keys().zip(replies);
+        let accepted = accepted.map(|(&index, reply)| Ok((index, viewed(reply)?)));
+        accepted.collect::<Result<_, _>>().map(Some)
     }
 }
 

@@ -254,12 +254,12 @@ impl Counter {
         let new = manifest.segments()..plan.segments.max(manifest.segments());
         if manifest.is_restored() {
             let found = self.inspect_by(manifest).await?;
-            self.replace_lost(manifest, &found, new.start).await?;
+            let mut made = self.replace_lost(manifest, &found, new.start).await?;
             // Without durability, a segment is in doubt only if it was made just now.
             if manifest.terms().durability == Durability::Memory {
+                made.retain(|_, view| view.doubtful);
                 let read = self.inspect_by(manifest).await?;
-                self.accept_as(manifest, &read, |view| view.doubtful)
-                    .await?;
+                self.accept_as(manifest, &made, &read).await?;
             }
         }
         let prepare = prepare(manifest, plan, manifest.generation());

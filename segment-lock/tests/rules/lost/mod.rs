@@ -360,6 +360,48 @@ impl Scene {
     }
 }
 
+/// Somebody who acts before each request of another caller.
+#[async_trait]
+trait Acts: std::fmt::Debug + Send + Sync + 'static {
+    fn scene(&self) -> &Scene;
+    async fn acts_before(&self, at: &At, request: &Request);
+}
+
+/// The segments of a scene, as that other caller uses them: one request after the other.
+#[derive(Debug)]
+struct Beside<A>(Arc<A>);
+
+/// The account, as that other caller uses it.
+fn beside<A: Acts>(acts: &Arc<A>) -> Counter {
+    let segments = Arc::new(Beside(Arc::clone(acts)));
+    let manifests = Arc::clone(&acts.scene().memory);
+    Counter::open(Storage::of(segments, manifests, 2), account("a"))
+}
+
+#[async_trait]
+impl<A: Acts> Segments for Beside<A> {
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.0.scene().memory.place(account, taken, more)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.0.scene().memory.now_ms()
+    }
+
+    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
+        self.0.acts_before(at, &request).await;
+        self.0.scene().memory.call(at, request).await
+    }
+
+    async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>> {
+        let mut answers = Vec::new();
+        for (at, request) in requests {
+            answers.push(self.call(&at, request).await);
+        }
+        answers
+    }
+}
+
 fn prepare(generation: u64, from_ms: u64) -> Prepare {
     Prepare {
         generation,

@@ -82,9 +82,7 @@ impl Rival {
 
     /// Accepts the loss. The plan is not in force at any time before segments are prepared again.
     async fn loses(self: Arc<Self>) {
-        let segments = Arc::clone(&self) as Arc<dyn Segments>;
-        let manifests = Arc::clone(&self.scene.memory) as Arc<dyn Manifests>;
-        let other = Counter::open(Storage::of(segments, manifests, 2), account("a"));
+        let other = beside(&self);
         other.accept().await.unwrap();
         assert!(!self.committed.load(Ordering::Relaxed));
         let manifest = other.read_manifest().await.unwrap();
@@ -96,8 +94,15 @@ impl Rival {
             assert_eq!(generation, manifest.generation());
         }
     }
+}
 
-    async fn acts_before(&self, request: &Request) {
+#[async_trait]
+impl Acts for Rival {
+    fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    async fn acts_before(&self, _: &At, request: &Request) {
         let Some(commit) = self.commit.lock().clone() else {
             // The manifest was read, the segments were not.
             let commit = self.scene.prepared().await;
@@ -108,30 +113,6 @@ impl Rival {
             let committed = self.scene.commits(commit).await;
             self.committed.fetch_or(committed, Ordering::Relaxed);
         }
-    }
-}
-
-#[async_trait]
-impl Segments for Rival {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.scene.memory.place(account, taken, more)
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.scene.memory.now_ms()
-    }
-
-    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
-        self.acts_before(&request).await;
-        self.scene.memory.call(at, request).await
-    }
-
-    async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>> {
-        let mut answers = Vec::new();
-        for (at, request) in requests {
-            answers.push(self.call(&at, request).await);
-        }
-        answers
     }
 }
 
