@@ -1,6 +1,10 @@
 //! One connection through the proxy.
 
-use std::{collections::VecDeque, future::pending, sync::Arc};
+use std::{
+    collections::VecDeque,
+    future::pending,
+    sync::{Arc, Once},
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -134,7 +138,14 @@ impl Pump<'_> {
                 }
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    eprintln!("proxy: connection cut: {:?}: {error}", self.way);
+                    // A process that finds out what a server speaks tries other protocols, again and again.
+                    static TOLD: Once = Once::new();
+                    TOLD.call_once(|| {
+                        eprintln!(
+                            "proxy: connection cut: {:?}: {error}; later ones are not told",
+                            self.way
+                        );
+                    });
                     return Err(End::Cut);
                 }
             }
