@@ -21,11 +21,8 @@ use tokio::{
 use crate::{
     clock::Instant,
     limits::{MARGIN, RHO_PERMILLE},
+    topology::Constants,
 };
-
-/// How long a new connection waits for a read of the topology. An unreachable store delays it, and no more: locks go on
-/// with the last view.
-const READ_WITHIN: Duration = Duration::from_secs(1);
 
 /// Pause before a read is requested again, if it failed.
 const READ_AGAIN: Duration = Duration::from_millis(100);
@@ -34,6 +31,8 @@ const READ_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct ViewLease {
     length: Option<Duration>,
+    /// After that all earlier leases have ended.
+    grace: Duration,
     /// When the last successful read was sent.
     read: watch::Sender<Instant>,
     wanted: Notify,
@@ -49,16 +48,23 @@ pub struct ViewLease {
 pub struct Believed(u64);
 
 impl ViewLease {
-    /// A lease of `length` from each confirmation, so far without one; `None`: without end.
-    pub fn new(length: Option<Duration>) -> Self {
+    /// The lease of a topology with these constants, so far without a confirmation.
+    pub fn new(constants: &Constants) -> Self {
+        let length = constants.view_lease();
         Self {
             length,
+            grace: constants.grace(),
             read: watch::Sender::new(Instant::from_nanos(0)),
             wanted: Notify::new(),
             until: AtomicU64::new(length.map_or(u64::MAX, |_| 0)),
             lapses: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
+    }
+
+    /// How long a new connection [waits](Self::read_since) at most.
+    pub fn unread_within(&self) -> Duration {
+        self.grace
     }
 
     /// How long a confirmation is valid.
@@ -73,8 +79,19 @@ impl ViewLease {
         self.read.send_replace(sent);
     }
 
-    /// Waits until the topology was read by a request sent at `opened` or later, at most for a second: a connection opened
-    /// then may lead to a server whose life was replaced while this process learned nothing.
+    /// The topology in use is the newest one of which the members have a copy. All but its home were asked for it at `sent`
+    /// or later, and answered.
+    pub fn surveyed(&self, sent: Instant) {
+        self.read.send_if_modified(|read| {
+            let is_later = sent > *read;
+            *read = sent.max(*read);
+            is_later
+        });
+    }
+
+    /// Waits until the topology was read by a request sent at `opened` or later: a connection opened then may lead to a
+    /// server whose life was replaced while this process learned nothing. If it is not read, waits until all leases granted
+    /// by another server before have ended.
     ///
     /// # Cancel safety
     ///
@@ -87,7 +104,7 @@ impl ViewLease {
                 let _again = timeout(READ_AGAIN, read.changed()).await;
             }
         };
-        let _unread = timeout(READ_WITHIN, is_read).await;
+        let _unread = timeout(self.grace, is_read).await;
     }
 
     /// Waits until a [read](Self::read_since) is wanted.
@@ -161,6 +178,7 @@ fn believed(length: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::Removal;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -168,23 +186,31 @@ mod tests {
         Instant::from_nanos(0) + SECOND * seconds
     }
 
+    fn five_seconds() -> ViewLease {
+        ViewLease::new(&Constants {
+            removal: Removal::Leased,
+            view_lease_ms: Some(5_000),
+            ..Constants::default()
+        })
+    }
+
     /// Five seconds, from the first confirmation on.
     fn confirmed() -> ViewLease {
-        let lease = ViewLease::new(Some(5 * SECOND));
+        let lease = five_seconds();
         lease.confirm(at(0), at(0));
         lease
     }
 
     #[test]
     fn without_a_length_it_never_ends() {
-        let lease = ViewLease::new(None);
+        let lease = ViewLease::new(&Constants::default());
         let view = lease.believed(at(0)).unwrap();
         assert!(lease.is_still(view, at(1_000_000)));
     }
 
     #[test]
     fn nothing_is_believed_before_the_first_confirmation() {
-        let lease = ViewLease::new(Some(5 * SECOND));
+        let lease = five_seconds();
         assert!(lease.believed(at(0)).is_none());
     }
 

@@ -14,7 +14,6 @@ use ringfence_conformance::{
     cancel::{after_every_turn, dropped_after},
     shard::Fixture,
 };
-use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
     clock::{Instant, TokioClock},
     driver::{Context, Driver},
@@ -27,6 +26,8 @@ use ringfence_coordinator::{
         LockMode, MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState,
         SlotStates, Subscription,
     },
+    topology::Constants,
+    view::ViewLease,
 };
 use ringfence_ring::{ShardId, SlotCount};
 use tokio::time::{sleep, timeout};
@@ -107,7 +108,7 @@ impl Desk {
         let mut link = link.unwrap();
         link.arm(&arm).await.unwrap();
         fixture.slow_down().await;
-        let view = ViewLease::new(None);
+        let view = ViewLease::new(&Constants::default());
         // Nobody reads the topology here.
         let read = Instant::from_nanos(u64::MAX);
         view.confirm(read, read);

@@ -3,16 +3,18 @@
 use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::Poll,
+    time::Duration,
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use ringfence_ring::ShardId;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 use tracing::{debug, warn};
 
 use super::{
@@ -31,6 +33,9 @@ use crate::{
     sync::Mutex,
     view::Believed,
 };
+
+/// A read of the topology that takes longer is told.
+const UNREAD_LONG: Duration = Duration::from_secs(1);
 
 /// The needs of a shard, as its lanes report them. The task that tends the shard waits for them.
 #[derive(Debug, Default)]
@@ -189,7 +194,7 @@ impl<L: Load> Running<L> {
             self.queue.close(&unsent(&ended));
             let pause = backoff.next(&self.to.around.random);
             let stopped = self.to.around.stop.cancelled();
-            let _ = tokio::time::timeout(pause, stopped).await;
+            let _ = timeout(pause, stopped).await;
         }
         self.queue.close(&closed());
     }
@@ -200,10 +205,9 @@ impl<L: Load> Running<L> {
             Ok(link) => link,
             Err(error) => return Some(error),
         };
-        let opened = self.to.around.clock.now();
         tokio::select! {
             biased;
-            () = self.to.around.view.read_since(opened) => {}
+            () = self.topology_is_read() => {}
             () = self.to.around.stop.cancelled() => return None,
             () = link.ended() => return Some(connection_ended()),
         }
@@ -219,6 +223,23 @@ impl<L: Load> Running<L> {
             backoff.reset();
         }
         Some(error)
+    }
+
+    /// Waits until the topology is [read](crate::view::ViewLease::read_since), and says so if it takes long.
+    async fn topology_is_read(&self) {
+        let view = &self.to.around.view;
+        let mut read = pin!(view.read_since(self.to.around.clock.now()));
+        if timeout(UNREAD_LONG, &mut read).await.is_ok() {
+            return;
+        }
+        let reason = format!(
+            "the topology cannot be read, and another server may have been in this one's place: nothing is asked for {:?} \
+             from its connection on, unless it is read before",
+            view.unread_within()
+        );
+        warn!(shard = %self.to.id, lane = self.lane.as_str(), "{reason}");
+        self.queue.close(&ShardError::Unreachable { reason });
+        read.await;
     }
 
     /// Connects; `None` if told to stop first.

@@ -161,7 +161,7 @@ impl Engine {
                 shared,
                 coordinators,
             } = parts;
-            let view = ViewLease::new(topology.constants.view_lease());
+            let view = ViewLease::new(&topology.constants);
             let around = Context {
                 clock,
                 random,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
+use super::{Copies, Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::ids::Incarnation;
 
 /// Stores the record as long as the process lives.
@@ -47,6 +47,10 @@ impl TopologyStore for MemoryTopology {
         let mut records = self.record.subscribe();
         let newer = records.wait_for(|record| record.version() > known).await;
         Ok(newer.expect("its sender is `self.record`").clone())
+    }
+
+    async fn copies(&self) -> Copies {
+        Copies::default()
     }
 
     /// The record never moves: no other process can have put another one in force.

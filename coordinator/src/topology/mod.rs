@@ -35,5 +35,5 @@ pub use openings::Opening;
 pub use preview::{Preview, Share};
 pub use record::{ClockAlarm, Home, ShardEntry, ShardName, Status, Topology, Version};
 pub use resize::{Change, ResizeError};
-pub use store::{Swap, TopologyError, TopologyStore};
+pub use store::{Copies, Swap, TopologyError, TopologyStore};
 pub use turn::Round;

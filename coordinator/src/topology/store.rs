@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use ringfence_segment_lock::{Effect, impl_failure};
 
 use super::{Topology, Version};
-use crate::ids::Incarnation;
+use crate::{clock::Instant, ids::Incarnation};
 
 /// The result of a compare-and-swap.
 #[derive(Clone, Debug)]
@@ -16,6 +16,15 @@ pub enum Swap {
     Done,
     /// Another record was in force: nothing was written.
     Newer(Arc<Topology>),
+}
+
+/// What the members other than the home have of the record.
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    /// The newest copy: it was in force, and may be no more.
+    pub newest: Option<Arc<Topology>>,
+    /// When they were asked, if all answered.
+    pub of_all_at: Option<Instant>,
 }
 
 /// The reason why a store gave no answer.
@@ -141,6 +150,13 @@ pub trait TopologyStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// As [`load`](Self::load).
     async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError>;
+
+    /// The copies of the record: an engine goes by the newest while the home is silent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    async fn copies(&self) -> Copies;
 
     /// A shard has seen `incarnation`: no lower record is in force any more.
     fn outrun(&self, incarnation: Incarnation);

@@ -10,8 +10,8 @@ use ringfence_coordinator::{
     random::Random,
     shard::{Holder, Shard},
     topology::{
-        Namespaces, Removal, ShardName, Swap, Topology, TopologyError, TopologyStore, Version,
-        memory::MemoryTopology, shard_id,
+        Copies, Namespaces, Removal, ShardName, Swap, Topology, TopologyError, TopologyStore,
+        Version, memory::MemoryTopology, shard_id,
     },
 };
 use ringfence_ring::Replicas;
@@ -68,6 +68,10 @@ impl TopologyStore for Away {
             _ = cut_off => self.load().await,
             newer = self.answer()?.watch(known) => newer,
         }
+    }
+
+    async fn copies(&self) -> Copies {
+        Copies::default()
     }
 
     fn outrun(&self, incarnation: Incarnation) {

@@ -1,12 +1,20 @@
 //! The queue obeys grace: it may vanish, and grants nothing that waiting would not.
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use ringfence_coordinator::{
+    clock::Clock,
     engine::AcquireError,
     ids::Incarnation,
-    topology::{Swap, Topology, TopologyError, TopologyStore, Version},
+    topology::{Constants, Copies, Swap, Topology, TopologyError, TopologyStore, Version},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -107,7 +115,7 @@ async fn a_server_that_was_replaced_is_asked_nothing_more() {
     assert!(holder(&present).await.is_some() && holder(&former).await.is_none());
 }
 
-/// A way to the topology's store on which nothing is said unasked, and answers are late.
+/// A way to the topology's store on which nothing is said unasked, and answers are late. A member is silent.
 #[derive(Debug)]
 struct Late(Arc<dyn TopologyStore>);
 
@@ -123,6 +131,10 @@ impl TopologyStore for Late {
     }
 
     async fn watch(&self, _: Version) -> Result<Arc<Topology>, TopologyError> {
+        pending().await
+    }
+
+    async fn copies(&self) -> Copies {
         pending().await
     }
 
@@ -154,4 +166,98 @@ async fn a_process_that_missed_a_replacement_asks_nothing_of_the_server_that_was
         sleep(MILLISECOND).await;
     }
     assert!(acquire(&one).await.token().epoch() > token.epoch());
+}
+
+/// A store that answers no more, and what a process has instead.
+#[derive(Debug)]
+struct Silent {
+    store: Arc<dyn TopologyStore>,
+    is_silent: AtomicBool,
+    copies: Mutex<Copies>,
+}
+
+#[async_trait]
+impl TopologyStore for Silent {
+    async fn load(&self) -> Result<Arc<Topology>, TopologyError> {
+        match self.is_silent.load(Relaxed) {
+            false => self.store.load().await,
+            true => Err(TopologyError::Unreachable {
+                address: "memory".into(),
+                reason: "silent".into(),
+            }),
+        }
+    }
+
+    async fn swap(&self, expected: Version, next: &Topology) -> Result<Swap, TopologyError> {
+        self.load().await?;
+        self.store.swap(expected, next).await
+    }
+
+    async fn watch(&self, _: Version) -> Result<Arc<Topology>, TopologyError> {
+        pending().await
+    }
+
+    async fn copies(&self) -> Copies {
+        self.copies.lock().unwrap().clone()
+    }
+
+    fn outrun(&self, incarnation: Incarnation) {
+        self.store.outrun(incarnation);
+    }
+}
+
+/// A process that missed a replacement is connected to the former server again, and cannot read the record. Returns after
+/// how long it was granted a lock by that server, within two times the grace. `copies` are what it finds instead, of the records
+/// before and after.
+async fn granted_by_a_former_server(
+    copies: impl Fn([Arc<Topology>; 2], &Crew) -> Copies,
+) -> Option<Duration> {
+    let mut crew = Crew::new().await;
+    let store = crew.store.clone();
+    let silent = Arc::new(Silent {
+        store: store.clone(),
+        is_silent: AtomicBool::new(false),
+        copies: Mutex::default(),
+    });
+    crew.store = silent.clone();
+    let one = crew.process().await;
+    acquire(&one).await.release().await;
+
+    crew.store = store.clone();
+    silent.is_silent.store(true, Relaxed);
+    let before = store.load().await.unwrap();
+    crew.lives_at(&crew.another_server()).await;
+    let records = [before, store.load().await.unwrap()];
+    *silent.copies.lock().unwrap() = copies(records, &crew);
+    crew.faults().hang_up();
+    let since = Instant::now();
+    while since.elapsed() < 2 * crew.topology.constants.grace() {
+        if try_acquire(&one).await.is_ok() {
+            return Some(since.elapsed());
+        }
+        sleep(MILLISECOND).await;
+    }
+    None
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_cannot_read_the_record_waits_for_the_end_of_all_leases_or_goes_by_copies() {
+    let grace = Constants::default().grace();
+    let without = granted_by_a_former_server(|_, _| Copies::default()).await;
+    let without = without.expect("at last: locks do not wait for the record for ever");
+    assert!(without >= grace, "{without:?}");
+
+    let newer = |[_, after]: [Arc<Topology>; 2], _: &Crew| Copies {
+        newest: Some(after),
+        of_all_at: None,
+    };
+    assert_eq!(granted_by_a_former_server(newer).await, None);
+
+    // None has a newer one.
+    let of_all = |_: [Arc<Topology>; 2], crew: &Crew| Copies {
+        newest: None,
+        of_all_at: Some(crew.clock.now() + SECOND),
+    };
+    let granted = granted_by_a_former_server(of_all).await;
+    assert!(granted.is_some_and(|after| after < SECOND), "{granted:?}");
 }

@@ -213,6 +213,26 @@ async fn nothing_begins_while_a_member_is_silent() {
 }
 
 #[tokio::test]
+async fn a_process_learns_of_the_record_by_copies_while_its_home_is_silent() {
+    for is_one_silent in [false, true] {
+        let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
+        let follower = join(servers.seeds()).await.unwrap();
+        if is_one_silent {
+            servers.0[servers.others(home)[0]].stop();
+        }
+        let next = successor(&joined.topology);
+        let swapped = joined.store.swap(joined.topology.version(), &next).await;
+        assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");
+        servers.0[home].kill();
+
+        let copies = follower.store.copies().await;
+        assert_eq!(copies.newest.as_deref(), Some(&next));
+        // The silent one may have a newer copy.
+        assert_eq!(copies.of_all_at.is_none(), is_one_silent);
+    }
+}
+
+#[tokio::test]
 async fn a_member_attested_dead_is_left_out() {
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let silent = servers.others(home)[0];

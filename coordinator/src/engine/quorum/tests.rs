@@ -14,6 +14,7 @@ use crate::{
     ids::{ClientId, Nonce, Token},
     name::{Label, LockKey, Namespace},
     shard::LockMode,
+    topology::Constants,
     view::ViewLease,
 };
 
@@ -227,7 +228,7 @@ fn a_guard_outlives_the_records_of_a_minority() {
 
 #[test]
 fn a_late_confirmation_revives_no_lease() {
-    let view = Arc::new(ViewLease::new(None));
+    let view = Arc::new(ViewLease::new(&Constants::default()));
     let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default()).unwrap();
     let nonce = Nonce {
         client: ClientId(1),

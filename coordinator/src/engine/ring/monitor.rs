@@ -1,9 +1,12 @@
 //! Tends shards: has a life armed that is not, marks shards at rest quiet, raises token epochs, and
 //! follows the topology.
 
-use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::pending, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::{
+    FutureExt,
+    future::{FusedFuture, join_all},
+};
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
@@ -24,6 +27,9 @@ use crate::{
     sync::Mutex,
     topology::{ClockAlarm, Swap, Topology, TopologyError, TopologyStore},
 };
+
+/// How long the topology's store may take to answer, before members are asked for their copies.
+const STORE_SLOW: Duration = Duration::from_millis(250);
 
 /// Minimum pause between two looks at one shard.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -166,7 +172,8 @@ async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Context)
         }
         let left = around.view.until().since(around.clock.now());
         match left.is_zero() {
-            true => confirm_once(routing, store, around).await,
+            _ if around.view.length().is_none() => read(routing, store, around).await,
+            true => drop(confirm_once(routing, store, around).await),
             false => drop(timeout(left, confirm_once(routing, store, around)).await),
         }
         if !around.view.is_believed(around.clock.now()) {
@@ -180,14 +187,44 @@ async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Context)
     }
 }
 
-/// Confirms the topology in use, or adopts a newer one.
-async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Context) {
-    let sent = around.clock.now();
-    if let Ok(topology) = store.load().await {
-        // The engine acts on it before it counts as confirmed.
-        routing.adopt(topology);
-        around.view.confirm(sent, around.clock.now());
+/// Confirms the topology in use. If the store does not answer soon, goes by copies, if they are there first.
+async fn read(routing: &Routing, store: &dyn TopologyStore, around: &Context) {
+    let mut confirming = pin!(confirm_once(routing, store, around).fuse());
+    if matches!(timeout(STORE_SLOW, &mut confirming).await, Ok(true)) {
+        return;
     }
+    tokio::select! {
+        biased;
+        true = &mut confirming, if !confirming.is_terminated() => {}
+        true = go_by_copies(routing, store, around) => {}
+        else => {}
+    }
+}
+
+/// Confirms the topology in use, or adopts a newer one. Returns whether the store answered.
+async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Context) -> bool {
+    let sent = around.clock.now();
+    let Ok(topology) = store.load().await else {
+        return false;
+    };
+    // The engine acts on it before it counts as confirmed.
+    routing.adopt(topology);
+    around.view.confirm(sent, around.clock.now());
+    true
+}
+
+/// Adopts the newest copy, if it is newer: another process may have read the record and acted on it. Returns whether all
+/// members but the home answered.
+async fn go_by_copies(routing: &Routing, store: &dyn TopologyStore, around: &Context) -> bool {
+    let copies = store.copies().await;
+    copies
+        .newest
+        .into_iter()
+        .for_each(|newest| routing.adopt(newest));
+    let asked = copies
+        .of_all_at
+        .inspect(|asked| around.view.surveyed(*asked));
+    asked.is_some()
 }
 
 /// A shard, as the engine sees it.

@@ -48,7 +48,7 @@ pub use first_use::{Joined, connect};
 pub use founding::{Founding, Observer, Step};
 
 use self::{answers::Swapped, caller::Caller, member::Member, news::News, publish::Published};
-use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
+use super::{Copies, Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::{
     ids::Incarnation,
     shard::{ServerAddressError, ServerOptions},
@@ -207,6 +207,13 @@ impl TopologyStore for RedisTopology {
             let home = self.home_member();
             let _unheard = timeout(poll, self.news.since(reasons, &home)).await;
         }
+    }
+
+    async fn copies(&self) -> Copies {
+        let (asked, home) = (self.caller.clock.now(), self.home());
+        let survey = self.survey_members(Some(&home)).await;
+        let copies = survey.map(|survey| survey.copies(&self.id, &home, asked));
+        copies.unwrap_or_default()
     }
 
     fn outrun(&self, incarnation: Incarnation) {

@@ -92,7 +92,7 @@ impl RedisTopology {
         let mut backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
         let mut fence_before = None;
         loop {
-            let survey = self.survey_members().await?;
+            let survey = self.survey_members(None).await?;
             if let Some(record) = self.in_force(&survey) {
                 return Ok(record);
             }
@@ -115,13 +115,14 @@ impl RedisTopology {
         }
     }
 
-    /// Asks every member of the newest record there is, at the address that it has there.
-    async fn survey_members(&self) -> Result<Survey, TopologyError> {
+    /// Asks every member of the newest record there is, at the address that it has there, but not the one at `but`.
+    pub(super) async fn survey_members(&self, but: Option<&str>) -> Result<Survey, TopologyError> {
         let view = self.view();
         let mut newest = view.version();
         let mut asked = addresses(&view);
         loop {
-            let members = asked.iter().map(|at| self.caller.members.at(at));
+            let members = asked.iter().filter(|at| Some(at.as_str()) != but);
+            let members = members.map(|at| self.caller.members.at(at));
             let members = members.map(|member| Ok((None, member?)));
             let survey = Survey::take(&members.collect::<Result<Vec<_>, _>>()?).await?;
             let newer = survey.newest(&self.id);

@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 
 use super::{answers::Trace, member::Member, stored::Pointer};
 use crate::{
+    clock::Instant,
     ids::{Epoch, Incarnation},
-    topology::{Status, Topology, TopologyError},
+    topology::{Copies, Status, Topology, TopologyError},
 };
 
 /// A server that answered.
@@ -147,6 +148,19 @@ impl Survey {
         records
             .filter(|record| record.id == id && record.status == Status::Active)
             .max_by_key(|record| record.version())
+    }
+
+    /// The copies of `id`, as found by this survey of all but the `home`, which began at `asked`.
+    pub(super) fn copies(&self, id: &str, home: &str, asked: Instant) -> Copies {
+        let copies = self.seen.iter().filter_map(|seen| seen.trace.copy.as_ref());
+        let ours = copies.filter(|copy| copy.id == id && copy.status == Status::Active);
+        let newest = ours.max_by_key(|copy| copy.version());
+        let is_home = newest.is_none_or(|newest| newest.home.address == home);
+        let is_of_all = self.silent.is_empty() && is_home;
+        Copies {
+            newest: newest.cloned().map(Arc::new),
+            of_all_at: is_of_all.then_some(asked),
+        }
     }
 
     /// The server at `address`, as records spell it.
