@@ -72,14 +72,15 @@ impl Engine {
         })
     }
 
-    /// Takes `key` from all of its holders, and returns them by their tokens: none if the key was free. A lock with replicas
-    /// has one holder, which is returned if a majority of the replicas had it. The next grant's token is greater, as
+    /// Takes the key `name` from all of its holders, and returns them by their tokens: none if the key was free. A lock with replicas
+    /// has one holder: the process that a majority of them has as the holder. The next grant's token is greater, as
     /// always. The former holder learns of it with its next renewal, and a resource that checks
     /// tokens refuses it before. In grace a holder may put its record back.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Name`], [`AcquireError::Shard`]: some holders may have lost the lock all the same; the log names them.
+    /// [`AcquireError::Name`]. [`AcquireError::NoMajority`]: too few replicas answered to tell who the holder is; nothing was
+    /// released. [`AcquireError::Shard`]: some holders may have lost the lock all the same; the log names them.
     ///
     /// # Cancel safety
     ///
@@ -87,42 +88,41 @@ impl Engine {
     pub fn force_release<'a>(
         &'a self,
         namespace: &'a Namespace,
-        key: &'a [u8],
+        name: &'a [u8],
         reason: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Holder>, AcquireError>> {
         Box::pin(async move {
-            let key = self.key(namespace, key)?;
+            let key = self.key(namespace, name)?;
             self.0.has_runtime()?;
             if let Some(coordinators) = &self.0.coordinators {
                 return coordinators.force_release(&key, reason).await;
             }
             let ranks = self.0.routing.ranks_of(&key);
-            let majority = ranks.len() / 2 + 1;
+            if ranks.len() == 1 {
+                let (taken, end) = self.0.take(&key, None).await;
+                self.0.taken(&key, &taken, reason);
+                return end.map(|()| taken).map_err(Into::into);
+            }
+            // Its records alone: attempts of others count on what they were granted. And not while a record of a majority may
+            // be out of reach: its holder would write the others again.
+            let Some(holder) = self.inspect(namespace, name).await?.holder else {
+                return Ok(Vec::new());
+            };
+            let client = Some(holder.nonce.client);
             // At once: the holder writes no record again in between.
-            let takes = join_all(ranks.iter().map(|rank| self.0.take(rank))).await;
-            let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
-            for (holders, end) in takes {
-                match end {
-                    Ok(()) => {
-                        answered += 1;
-                        held += usize::from(!holders.is_empty());
-                    }
-                    Err(error) => failed = Some(error),
-                }
-                taken.extend(holders);
+            let takes = join_all(ranks.iter().map(|rank| self.0.take(rank, client))).await;
+            let released = takes.iter().filter(|(taken, _)| !taken.is_empty()).count();
+            let mut failed = None;
+            for (taken, end) in takes {
+                self.0.taken(&key, &taken, reason);
+                failed = failed.or(end.err());
             }
-            let released = held >= majority;
-            for holder in &taken {
-                self.0.queues.taken(&key, holder.nonce);
-                tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
+            match (failed, 2 * released > ranks.len()) {
+                (_, true) => Ok(vec![holder]),
+                (Some(error), false) => Err(error.into()),
+                // It gave the lock back meanwhile.
+                (None, false) => Ok(Vec::new()),
             }
-            if let Some(error) = failed.filter(|_| answered < majority) {
-                return Err(error.into());
-            }
-            if majority > 1 {
-                taken.truncate(usize::from(released));
-            }
-            Ok(taken)
         })
     }
 
@@ -322,15 +322,19 @@ impl Inner {
         Ok(found)
     }
 
-    /// Takes a key with one replica, or one rank of a key, from its holders. Returns those that were still there, until an
-    /// error.
-    async fn take(&self, key: &LockKey) -> (Vec<Holder>, Result<(), ShardError>) {
+    /// Takes a key with one replica, or one rank of a key, from its holders, or from the one that `client` is. Returns those
+    /// that were still there, until an error.
+    async fn take(
+        &self,
+        key: &LockKey,
+        client: Option<ClientId>,
+    ) -> (Vec<Holder>, Result<(), ShardError>) {
         let mut taken = Vec::new();
         let found = match self.inspect(key).await {
             Ok(Inspection { holder, others, .. }) => holder.into_iter().chain(others),
             Err(error) => return (taken, Err(error)),
         };
-        for holder in found {
+        for holder in found.filter(|its| client.is_none_or(|client| its.nonce.client == client)) {
             match self.force_release(key, holder.nonce).await {
                 Ok(true) => taken.push(holder),
                 Ok(false) => {}
@@ -338,6 +342,13 @@ impl Inner {
             }
         }
         (taken, Ok(()))
+    }
+
+    fn taken(&self, key: &LockKey, taken: &[Holder], reason: &str) {
+        for holder in taken {
+            self.queues.taken(key, holder.nonce);
+            tracing::warn!(%key, holder = %holder.label, token = %holder.token, reason, "lock released by force");
+        }
     }
 
     /// Releases an acquisition of any process; returns whether its record was still there.

@@ -3,10 +3,10 @@
 use std::{sync::LazyLock, time::Duration};
 
 use ringfence_coordinator::{
-    engine::{Acquire, Engine, Guard, ReplicaInspection, Wait},
-    ids::MapVersion,
-    name::{LockKey, Namespace},
-    shard::{Holder, LockLane, Op, Request, Shard as _, memory::MemoryShard},
+    engine::{Acquire, AcquireError, Engine, Guard, ReplicaInspection, Wait},
+    ids::{ClientId, MapVersion, Nonce},
+    name::{Label, LockKey, Namespace},
+    shard::{Holder, LockLane, LockMode, Op, Request, Shard as _, memory::MemoryShard},
     topology::Namespaces,
 };
 use ringfence_ring::{Replicas, ShardId};
@@ -73,18 +73,23 @@ async fn key_at(engine: &Engine, shard: &ShardId) -> LockKey {
     }
 }
 
+fn request(key: LockKey, op: Op) -> Request {
+    Request {
+        key,
+        map: MapVersion::UNKNOWN,
+        declared: MapVersion::UNKNOWN,
+        op,
+    }
+}
+
 /// Removes the record of a rank.
 async fn remove(crew: &Crew, process: &Process, rank: usize) {
     let (name, shard) = &by_rank(crew, process).await[rank];
     let nonce = records(process).await[rank].as_ref().unwrap().nonce;
     let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
-    let request = Request {
-        key: key_at(process, name).await,
-        map: MapVersion::UNKNOWN,
-        declared: MapVersion::UNKNOWN,
-        op: Op::Release { nonce },
-    };
-    link.call(&[request]).await.unwrap();
+    let key = key_at(process, name).await;
+    let release = request(key, Op::Release { nonce });
+    link.call(&[release]).await.unwrap();
     assert!(records(process).await[rank].is_none());
 }
 
@@ -218,6 +223,63 @@ async fn what_was_released_by_force_is_not_put_back() {
     within(LEASE, "it is lost", async || !guard.is_held()).await;
     let none = async || records(&other).await.iter().all(Option::is_none);
     within(SECOND, "no record is left", none).await;
+}
+
+/// A holder of a bare majority has one of its two records out of the operator's reach. It would write the other again.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_released_by_force_if_the_holder_may_be_out_of_reach() {
+    let mut crew = crew().await;
+    let [holding, operating] = crew.processes().await;
+    let ranks = by_rank(&crew, &holding).await;
+    let (second, third) = (&ranks[1].0, &ranks[2]);
+    away(&third.1, true);
+    let guard = acquire_as(&holding, lock()).await;
+    holding.wires[&third.0].mute(true);
+    away(&third.1, false);
+    let dead = crew.another_server();
+    away(&dead, true);
+    operating.wires[second].lead_to(dead);
+    let refused = operating.force_release(&LEDGER, b"key", "a test").await;
+    assert!(
+        matches!(refused, Err(AcquireError::NoMajority { .. })),
+        "{refused:?}"
+    );
+    let recorded = records(&holding).await;
+    assert_eq!(recorded.iter().flatten().count(), 2, "{recorded:?}");
+    assert!(guard.is_held());
+}
+
+/// Its process counts on it, and asks for others.
+#[tokio::test(start_paused = true)]
+async fn a_forced_release_leaves_what_an_attempt_was_granted() {
+    let mut crew = crew().await;
+    let [holding, operating] = crew.processes().await;
+    let (third, shard) = by_rank(&crew, &holding).await.remove(2);
+    let _guard = acquire_as(&holding, lock()).await;
+    let key = key_at(&holding, &third).await;
+    holding.wires[&third].mute(true);
+    remove(&crew, &operating, 2).await;
+    let nonce = Nonce {
+        client: ClientId(99),
+        sequence: 1,
+    };
+    let op = Op::Acquire {
+        nonce,
+        label: Label::new("an attempt"),
+        lease: LEASE,
+        mode: LockMode::Exclusive,
+        preferred: false,
+        tokens: 1,
+        ticket: None,
+        proof: None,
+    };
+    let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
+    link.call(&[request(key, op)]).await.unwrap();
+    let released = operating.force_release(&LEDGER, b"key", "a test").await;
+    assert_eq!(released.unwrap().len(), 1);
+    let left = records(&operating).await;
+    assert!(left[0].is_none() && left[1].is_none(), "{left:?}");
+    assert_eq!(left[2].as_ref().map(|its| its.nonce), Some(nonce));
 }
 
 #[tokio::test(start_paused = true)]

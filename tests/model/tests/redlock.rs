@@ -15,6 +15,7 @@ hold! {
     a_late_message: "rest-late" long,
     the_middle_of_all_answers: "median" long,
     a_record_installed: "installing" long,
+    a_forced_release: "forced",
     a_successor: "successor" long,
     a_successor_again: "successor-again",
     ranks_given_back: "giving-back" long,
@@ -59,6 +60,9 @@ break_without! {
     an_acquire_that_overtakes_its_release: AcquireBehindItsRelease,
     an_answer_of_before_a_give_back: GiveBackEndsRequests long,
     a_fence_that_answers_the_epoch_of_its_arm_only: FenceAnswersTokenEpochs,
+    a_forced_release_of_what_is_reached: TakenFromAMajority,
+    a_forced_release_of_everybodys_records: TakeTheHoldersAlone,
+    an_install_where_a_record_was_just_gone: InstallOnceRenewed,
 }
 
 fn must_hold(name: &str) {

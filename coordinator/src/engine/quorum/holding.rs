@@ -145,19 +145,18 @@ impl ReplicatedLease {
         let others = {
             let mut ranks = self.ranks.lock();
             let found = ranks.of(nonce).filter(|_| !self.is_over());
-            let is_taken = found.is_some_and(|(_, rank)| {
-                let now = self.now();
-                let is_taken = rank.is_taken(now);
-                if is_taken {
-                    rank.gone_at = Some(now);
+            let may_be_taken = found.is_some_and(|(_, rank)| {
+                let may_be_taken = rank.may_be_taken();
+                if may_be_taken {
+                    rank.gone_at = Some(self.now());
                 }
                 self.renew_rank(rank);
-                is_taken
+                may_be_taken
             });
             let others = ranks
                 .all
                 .iter()
-                .filter(|rank| is_taken && rank.is_granted());
+                .filter(|rank| may_be_taken && rank.is_granted());
             others.map(|rank| rank.lease.clone()).collect::<Vec<_>>()
         };
         match self.phase() {

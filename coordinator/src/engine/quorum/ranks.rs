@@ -76,11 +76,11 @@ impl Rank {
         self.answer = Answer::Granted(Grant { token, deadline });
     }
 
-    /// Whether its record is gone before its time.
-    pub(super) fn is_taken(&self, now: Instant) -> bool {
+    /// Whether its record is gone, and may have been released by force.
+    pub(super) fn may_be_taken(&self) -> bool {
         // At a shard that is new to the lock, memory was lost.
         let is_new = || self.lease.in_flight.lock().here.to_put_back;
-        self.is_granted() && now < self.lease.deadline() && !is_new()
+        self.is_granted() && !is_new()
     }
 
     pub(super) fn is_granted(&self) -> bool {
@@ -233,8 +233,8 @@ impl Ranks {
         due.map(|(index, _)| index).collect()
     }
 
-    /// If the record was found gone before its time, those of all ranks may be about to go: a majority must have been
-    /// renewed since.
+    /// If the record was found gone, or ended unheard of, it may have been released by force, and those of other ranks with
+    /// it: a majority must have been renewed since.
     fn may_install(&self, rank: &Rank, now: Instant) -> bool {
         let Some(gone_at) = rank.gone_at else {
             return true;

@@ -41,6 +41,8 @@ pub enum Action {
     Abandon(u8),
     /// A late message arrives.
     Deliver(Message),
+    /// An operator releases the lock by force, and does not reach a rank.
+    Force(Option<u8>),
     /// The client looks at the topology.
     Look(u8),
     /// A mover's step: A is sealed.
@@ -103,6 +105,7 @@ impl RedlockModel {
         self.enabled_steps(world, actions);
         self.enabled_restarts(world, actions);
         self.enabled_removal(world, actions);
+        self.enabled_force(world, actions);
     }
 
     fn enabled_sends(&self, world: &World, index: u8, client: &Client, actions: &mut Vec<Action>) {
@@ -143,7 +146,7 @@ impl RedlockModel {
         if known.left > 0 || any_time {
             requests.push((self.renewed_at(client, rank), Verb::Renew));
         }
-        if client.holds() && known.left == 0 && self.config.installs {
+        if client.holds() && self.may_install(client, rank) {
             requests.extend(
                 self.shards(world, client, rank)
                     .map(|shard| (shard, Verb::Install)),
@@ -252,6 +255,7 @@ impl RedlockModel {
             Action::GiveBack { client, late } => self.give_back(world, client, late),
             Action::Abandon(client) => world.client_mut(client).end(),
             Action::Deliver(message) => self.deliver(world, message),
+            Action::Force(out_of_reach) => return self.force(world, out_of_reach),
             Action::Look(client) => self.look(world, client),
             Action::Seal => self.seal(world),
             Action::Import => self.import(world),

@@ -12,7 +12,7 @@ fn new(name: &'static str) -> Configuration {
 }
 
 fn at_rest() -> Vec<Configuration> {
-    use Event::{HeldAfterConfirm, HeldAgain, HeldAsSuccessor, Installed};
+    use Event::{HeldAfterConfirm, HeldAgain, HeldAsSuccessor, Installed, Taken};
     let reaches = &[HeldAfterConfirm, HeldAgain];
     vec![
         new("rest").reaching(reaches),
@@ -23,6 +23,9 @@ fn at_rest() -> Vec<Configuration> {
             .installing()
             .late_at(&[Verb::Install, Verb::Acquire])
             .reaching(&[HeldAgain, Installed]),
+        new("forced")
+            .forcing()
+            .reaching(&[HeldAgain, Installed, Taken]),
         new("successor")
             .superseding()
             .late()

@@ -34,7 +34,12 @@ impl RedlockModel {
             world.late.push(message);
             return Some(());
         }
-        let answer = self.answer(world, &message)?;
+        let Some(answer) = self.answer(world, &message) else {
+            return match verb {
+                Verb::Renew => self.found_gone(world, index, rank),
+                _ => None,
+            };
+        };
         if how == How::LateAnswer {
             world.left.late -= 1;
             let answer = Some(answer);
@@ -105,6 +110,8 @@ impl RedlockModel {
             };
             rank.moved = at_b;
             rank.token = answer.token.or(rank.token);
+            rank.renewed = self.config.forces;
+            rank.gone = false;
         } else {
             return;
         }
@@ -152,8 +159,10 @@ impl RedlockModel {
         }
         if let Some(token) = self.held(client) {
             let again = world.ledger.newest != Token::default();
-            world.ledger.out_of_order |= token <= world.ledger.newest;
-            world.ledger.newest = world.ledger.newest.max(token);
+            if !client.taken {
+                world.ledger.out_of_order |= token <= world.ledger.newest;
+                world.ledger.newest = world.ledger.newest.max(token);
+            }
             world.client_mut(index).phase = Phase::Holding(token);
             if again {
                 self.note(world, Event::HeldAgain);

@@ -43,6 +43,8 @@ pub struct Configuration {
     pub revives: bool,
     /// Whether the topology forgets the epochs that it allotted when a shard restarts.
     pub forgets: bool,
+    /// Whether an operator releases the lock by force, once.
+    pub forces: bool,
     /// What must happen somewhere in it.
     pub reaches: &'static [Event],
 }
@@ -82,6 +84,7 @@ impl Configuration {
             median: false,
             revives: false,
             forgets: false,
+            forces: false,
             reaches: &[],
         }
     }
@@ -203,6 +206,14 @@ impl Configuration {
             forgets: true,
             tokens: LATER,
             ..self.restarting(&[1])
+        }
+    }
+
+    /// An operator releases the lock by force, and holders install their records.
+    pub(super) fn forcing(self) -> Self {
+        Self {
+            forces: true,
+            ..self.installing()
         }
     }
 

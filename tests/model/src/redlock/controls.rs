@@ -3,7 +3,7 @@
 use super::{
     Configuration, Rule, Verb,
     configurations::LATER_EQUAL,
-    properties::{ONE_HOLDER, TOKENS_RISE},
+    properties::{ONE_HOLDER, TAKEN_FOR_GOOD, TOKENS_RISE},
 };
 use crate::ruled;
 
@@ -42,6 +42,8 @@ pub fn control(rule: Rule) -> Control {
         Rule::GiveBackEndsRequests => (ONE_HOLDER, new().giving_back().late_at(&[Verb::Acquire])),
 
         Rule::FenceAnswersTokenEpochs => (TOKENS_RISE, new().forgetting()),
+        Rule::TakeTheHoldersAlone => (ONE_HOLDER, new().forcing().acquiring([2, 1])),
+        Rule::TakenFromAMajority | Rule::InstallOnceRenewed => (TAKEN_FOR_GOOD, new().forcing()),
     };
     Control {
         rule,

@@ -19,6 +19,7 @@ mod forget;
 mod messages;
 mod model;
 mod mover;
+mod operator;
 mod properties;
 mod removal;
 mod restart;

@@ -32,6 +32,7 @@ impl Model for RedlockModel {
             acquisitions: config.acquisitions[usize::from(process)],
             round: 0,
             knows_removal: false,
+            taken: false,
         };
         vec![World {
             shards: [0, 1, 2, 3].map(shard),
@@ -45,6 +46,7 @@ impl Model for RedlockModel {
                 restarts: config.restarts,
                 raises: config.raising.map_or(0, |_| 1),
                 give_backs: config.give_backs,
+                forces: config.forces.into(),
             },
             ledger: Default::default(),
         }]

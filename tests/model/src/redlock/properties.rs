@@ -2,9 +2,13 @@
 
 use stateright::Property;
 
-use super::{RedlockModel, World};
+use super::{
+    RedlockModel, World,
+    state::{Client, MAJORITY},
+};
 
 pub(super) const ONE_HOLDER: &str = "one holder";
+pub(super) const TAKEN_FOR_GOOD: &str = "what was released by force is not held again";
 pub(super) const TOKENS_RISE: &str = "tokens of holders rise";
 
 /// What a clean configuration must come across, or it checked nothing.
@@ -28,12 +32,25 @@ pub enum Event {
     Installed,
     /// A renewal put its record back in grace.
     Reclaimed,
+    /// A lock was released by force.
+    Taken,
 }
 
 pub(super) fn safety() -> Vec<Property<RedlockModel>> {
     vec![
         Property::always(ONE_HOLDER, |_, world: &World| {
-            world.clients.iter().filter(|client| client.holds()).count() <= 1
+            let holds = |client: &&Client| client.holds() && !client.taken;
+            world.clients.iter().filter(holds).count() <= 1
+        }),
+        Property::always(TAKEN_FOR_GOOD, |_, world: &World| {
+            let recorded = |client: &Client| {
+                let records = world.shards.iter().filter_map(|shard| shard.record);
+                records
+                    .filter(|record| record.nonce == client.nonce)
+                    .count()
+            };
+            let mut taken = world.clients.iter().filter(|client| client.taken);
+            taken.all(|client| recorded(client) < MAJORITY)
         }),
         Property::always(TOKENS_RISE, |_, world: &World| !world.ledger.out_of_order),
     ]
@@ -57,5 +74,6 @@ pub(super) fn reached(event: Event) -> Property<RedlockModel> {
         Event::Adopted => sometimes!(Adopted, "a holder moves itself"),
         Event::Installed => sometimes!(Installed, "a record installed"),
         Event::Reclaimed => sometimes!(Reclaimed, "put back in grace"),
+        Event::Taken => sometimes!(Taken, "released by force"),
     }
 }

@@ -41,4 +41,10 @@ pub enum Rule {
     GiveBackEndsRequests,
     /// A fence answers the greatest epoch of its tokens, too — only that of its arm.
     FenceAnswersTokenEpochs,
+    /// A forced release takes the records of a majority, or none — those that are reached.
+    TakenFromAMajority,
+    /// … of the holder alone — of everybody.
+    TakeTheHoldersAlone,
+    /// A record that is gone is written again once a majority was renewed since — at once.
+    InstallOnceRenewed,
 }

@@ -39,6 +39,7 @@ pub(super) struct Left {
     pub(super) restarts: u8,
     pub(super) raises: u8,
     pub(super) give_backs: u8,
+    pub(super) forces: u8,
 }
 
 /// A shard, as far as this key goes.
@@ -93,6 +94,8 @@ pub(super) struct Client {
     pub(super) round: u8,
     /// Whether its view of the topology is of after the removal of A.
     pub(super) knows_removal: bool,
+    /// Whether the lock was released by force. It does not know.
+    pub(super) taken: bool,
 }
 
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
@@ -117,6 +120,10 @@ pub(super) struct Rank {
     pub(super) asked: bool,
     /// The token that a shard raised itself to without a record (broken rule).
     pub(super) written: Token,
+    /// Whether the record was there, and is not any more.
+    pub(super) gone: bool,
+    /// Whether it was renewed since any rank was found gone.
+    pub(super) renewed: bool,
 }
 
 /// The move of the first rank from A to B.
@@ -231,5 +238,6 @@ impl Client {
         self.ranks = Default::default();
         self.replaces = None;
         self.round = 0;
+        self.taken = false;
     }
 }

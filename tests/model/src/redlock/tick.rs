@@ -2,7 +2,7 @@
 
 use super::{
     RedlockModel, Rule, World,
-    state::{Client, LEAD, MAJORITY, Phase, Shard},
+    state::{Client, LEAD, Shard},
 };
 
 impl RedlockModel {
@@ -38,14 +38,7 @@ impl RedlockModel {
     fn tick_client(&self, client: &mut Client) {
         for rank in &mut client.ranks {
             rank.left = rank.left.saturating_sub(1);
-            if rank.left == 0 {
-                rank.token = None;
-                rank.moved = false;
-            }
         }
-        if client.holds() && client.live().count() < MAJORITY {
-            client.ranks = Default::default();
-            client.phase = Phase::Lost;
-        }
+        self.gone(client);
     }
 }
