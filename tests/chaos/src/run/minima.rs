@@ -59,7 +59,8 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
         grace: per_minute(5 * of_redis / kinds.len()),
         unknown: per_minute(5),
         lost: per_minute(1),
-        resizes: per_minute(1),
+        // On databases, and beside builds, 19 in 20 minutes.
+        resizes: per_minute(1) / 2,
         slots_moved: per_minute(1_000),
         // Movers that die do not say how many they saw leave.
         locks_carried: per_minute(1) / 3,
