@@ -80,13 +80,9 @@ impl ViewLease {
     }
 
     /// The topology in use is the newest one of which the members have a copy. All but its home were asked for it at `sent`
-    /// or later, and answered.
+    /// or later, and answered. Called by the task that confirms.
     pub fn surveyed(&self, sent: Instant) {
-        self.read.send_if_modified(|read| {
-            let is_later = sent > *read;
-            *read = sent.max(*read);
-            is_later
-        });
+        self.read.send_replace(sent);
     }
 
     /// Waits until the topology was read by a request sent at `opened` or later: a connection opened then may lead to a

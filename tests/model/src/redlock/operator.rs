@@ -3,7 +3,7 @@
 use super::{
     Event, RedlockModel, Rule, World,
     actions::Action,
-    state::{Client, MAJORITY, Phase, RANKS, Rank},
+    state::{Client, MAJORITY, RANKS},
 };
 
 impl RedlockModel {
@@ -49,27 +49,8 @@ impl RedlockModel {
             return None;
         }
         client.ranks[usize::from(rank)].left = 0;
-        self.gone(client);
+        self.lapse(client);
         Some(())
-    }
-
-    /// Ranks that the client had have no time left.
-    pub(super) fn gone(&self, client: &mut Client) {
-        let is_gone = |rank: &Rank| rank.left == 0 && rank.token.is_some();
-        if self.config.forces && client.ranks.iter().any(is_gone) {
-            for rank in &mut client.ranks {
-                rank.gone |= is_gone(rank);
-                rank.renewed = false;
-            }
-        }
-        for rank in client.ranks.iter_mut().filter(|rank| rank.left == 0) {
-            rank.token = None;
-            rank.moved = false;
-        }
-        if client.holds() && client.live().count() < MAJORITY {
-            client.ranks = Default::default();
-            client.phase = Phase::Lost;
-        }
     }
 
     /// Whether a holder may write its record at `rank`, where it has none.

@@ -2,7 +2,7 @@
 
 use super::{
     RedlockModel, Rule, World,
-    state::{Client, LEAD, Shard},
+    state::{Client, LEAD, MAJORITY, Phase, Rank, Shard},
 };
 
 impl RedlockModel {
@@ -39,6 +39,25 @@ impl RedlockModel {
         for rank in &mut client.ranks {
             rank.left = rank.left.saturating_sub(1);
         }
-        self.gone(client);
+        self.lapse(client);
+    }
+
+    /// Ranks without time left are over, and so is a lock without a majority.
+    pub(super) fn lapse(&self, client: &mut Client) {
+        let is_gone = |rank: &Rank| rank.left == 0 && rank.token.is_some();
+        if self.config.forces && client.ranks.iter().any(is_gone) {
+            for rank in &mut client.ranks {
+                rank.gone |= is_gone(rank);
+                rank.renewed = false;
+            }
+        }
+        for rank in client.ranks.iter_mut().filter(|rank| rank.left == 0) {
+            rank.token = None;
+            rank.moved = false;
+        }
+        if client.holds() && client.live().count() < MAJORITY {
+            client.ranks = Default::default();
+            client.phase = Phase::Lost;
+        }
     }
 }
