@@ -21,7 +21,7 @@ pub enum Swap {
 /// What the members other than the home have of the record.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
-    /// The newest copy: it was in force, and may be no more.
+    /// The newest: it was in force, and may be no more.
     pub newest: Option<Arc<Topology>>,
     /// When they were asked, if all answered.
     pub of_all_at: Option<Instant>,

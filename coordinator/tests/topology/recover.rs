@@ -233,6 +233,19 @@ async fn a_process_learns_of_the_record_by_copies_while_its_home_is_silent() {
 }
 
 #[tokio::test]
+async fn a_record_that_moved_to_another_home_is_found_beside_the_copies() {
+    let (mut servers, joined, home) = Servers::spawn(2).await.founded().await;
+    let follower = join(servers.seeds()).await.unwrap();
+    let dead = servers.shard(&joined.topology, home);
+    servers.0[home].kill();
+    let recovered = joined.store.recover(&[dead]).await.unwrap();
+
+    let copies = follower.store.copies().await;
+    assert_eq!(copies.newest, Some(recovered));
+    assert!(copies.of_all_at.is_none(), "its home is another one");
+}
+
+#[tokio::test]
 async fn a_member_attested_dead_is_left_out() {
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let silent = servers.others(home)[0];

@@ -150,11 +150,9 @@ impl Survey {
             .max_by_key(|record| record.version())
     }
 
-    /// The copies of `id`, as found by this survey of all but the `home`, which began at `asked`.
+    /// What the members have of `id`, as found by this survey of all but the `home`, which began at `asked`.
     pub(super) fn copies(&self, id: &str, home: &str, asked: Instant) -> Copies {
-        let copies = self.seen.iter().filter_map(|seen| seen.trace.copy.as_ref());
-        let ours = copies.filter(|copy| copy.id == id && copy.status == Status::Active);
-        let newest = ours.max_by_key(|copy| copy.version());
+        let newest = self.newest(id);
         let is_home = newest.is_none_or(|newest| newest.home.address == home);
         let is_of_all = self.silent.is_empty() && is_home;
         Copies {
