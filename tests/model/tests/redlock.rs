@@ -39,6 +39,13 @@ hold! {
     a_removal_and_a_fresh_epoch_for_tokens: "removal-raising",
     a_removal_and_a_late_message: "removal-late" long,
     a_removal_and_a_restart: "removal-restart",
+    a_queue_and_a_late_acquire: "queue" long,
+    a_queue_while_they_acquire_again: "queue-again",
+    a_queue_and_a_restart: "queue-restart",
+    a_lead_that_changes: "lead",
+    a_lead_whose_shard_is_dead: "lead-dead",
+    a_doubted_lead_and_another_dead_shard: "lead-doubted",
+    a_lead_that_changes_and_a_step_of_a_clock: "lead-step",
 }
 
 break_without! {
@@ -63,6 +70,13 @@ break_without! {
     a_forced_release_of_what_is_reached: TakenFromAMajority,
     a_forced_release_of_everybodys_records: TakeTheHoldersAlone,
     an_install_where_a_record_was_just_gone: InstallOnceRenewed,
+    a_turn_that_lasts_from_its_receipt: TurnFromItsRequest long,
+    a_turn_with_the_last_token: TurnHasAFreshToken,
+    a_release_that_leaves_the_waiter_out: WaiterGoesFirst,
+    a_majority_without_the_lead: MajorityWithTheLead,
+    a_dead_lead_that_is_waited_for: PassOverADeadLead,
+    a_lead_passed_over_for_good: ReturnToTheLead,
+    a_useless_lead_that_is_kept: GiveAUselessLeadBack,
 }
 
 fn must_hold(name: &str) {

@@ -37,10 +37,14 @@ pub enum Action {
         /// The shard where the release comes late.
         late: Option<u8>,
     },
+    /// A client's lead is the next rank.
+    PassOver(u8),
     /// A client forgets its nonce and releases nothing.
     Abandon(u8),
     /// A late message arrives.
     Deliver(Message),
+    /// A shard's clock steps, and its record ends.
+    Step(u8),
     /// An operator releases the lock by force, and does not reach a rank.
     Force(Option<u8>),
     /// The client looks at the topology.
@@ -96,9 +100,14 @@ pub enum How {
 impl RedlockModel {
     /// Everything that may happen.
     pub(super) fn enabled(&self, world: &World, actions: &mut Vec<Action>) {
-        actions.push(Action::Tick);
+        if self.is_at_rest(world) {
+            actions.push(Action::Tick);
+            let steps = (0..RANKS).filter(|_| world.left.steps > 0);
+            actions.extend(steps.map(Action::Step));
+        }
         for (index, client) in (0..).zip(&world.clients) {
             self.enabled_sends(world, index, client, actions);
+            self.enabled_lead(world, index, actions);
             self.enabled_ends(world, index, client, actions);
         }
         actions.extend(world.late.iter().copied().map(Action::Deliver));
@@ -108,7 +117,13 @@ impl RedlockModel {
         self.enabled_force(world, actions);
     }
 
-    fn enabled_sends(&self, world: &World, index: u8, client: &Client, actions: &mut Vec<Action>) {
+    pub(super) fn enabled_sends(
+        &self,
+        world: &World,
+        index: u8,
+        client: &Client,
+        actions: &mut Vec<Action>,
+    ) {
         for rank in 0..RANKS {
             for (shard, verb) in self.requests(world, client, rank) {
                 let hows: &[How] = if world.left.late > 0 && self.config.lates.contains(&verb) {
@@ -172,7 +187,7 @@ impl RedlockModel {
         }
         match client.phase {
             Phase::Idle | Phase::Lost => client.acquisitions > 0,
-            Phase::Acquiring => !client.rank(rank).asked,
+            Phase::Acquiring => self.may_ask(world, client, rank),
             Phase::Holding(_) => false,
         }
     }
@@ -253,8 +268,10 @@ impl RedlockModel {
             } => return self.send(world, client, (rank, shard), verb, how),
             Action::Release { client, late } => self.release(world, client, late),
             Action::GiveBack { client, late } => self.give_back(world, client, late),
+            Action::PassOver(client) => self.pass_over(world, client),
             Action::Abandon(client) => world.client_mut(client).end(),
             Action::Deliver(message) => self.deliver(world, message),
+            Action::Step(shard) => self.step(world, shard),
             Action::Force(out_of_reach) => return self.force(world, out_of_reach),
             Action::Look(client) => self.look(world, client),
             Action::Seal => self.seal(world),

@@ -4,7 +4,7 @@ use super::{Configuration, Event, Verb};
 
 /// Every clean configuration, by theme.
 pub fn clean() -> Vec<Configuration> {
-    [at_rest(), restarts(), moves(), removals()].concat()
+    [at_rest(), restarts(), moves(), removals(), leads()].concat()
 }
 
 fn new(name: &'static str) -> Configuration {
@@ -127,5 +127,44 @@ fn removals() -> Vec<Configuration> {
             .removing()
             .restarting(&[1, 2, 3])
             .reaching(reaches),
+    ]
+}
+
+fn leads() -> Vec<Configuration> {
+    use Event::{HeldAfterConfirm, HeldAgain, Installed, PassedOn, PassedOver};
+    let reaches = &[HeldAfterConfirm, HeldAgain, PassedOn];
+    vec![
+        new("queue")
+            .queueing()
+            .late_at(&[Verb::Acquire])
+            .reaching(reaches),
+        new("queue-again")
+            .queueing()
+            .acquiring([2, 1])
+            .reaching(reaches),
+        new("queue-restart")
+            .queueing()
+            .restarting(&[1])
+            .reaching(reaches),
+        new("lead")
+            .leading()
+            .queueing()
+            .reaching(&[HeldAgain, PassedOn, PassedOver]),
+        new("lead-dead")
+            .leading()
+            .without_shard(1)
+            .acquiring([2, 1])
+            .reaching(&[HeldAgain]),
+        new("lead-doubted")
+            .leading()
+            .without_shard(0)
+            .acquiring([2, 1])
+            .reaching(&[HeldAgain]),
+        new("lead-step")
+            .leading()
+            .queueing()
+            .stepping()
+            .acquiring([2, 1])
+            .reaching(&[HeldAgain, Installed, PassedOver]),
     ]
 }

@@ -18,7 +18,9 @@ impl RedlockModel {
         let client = world.client_mut(index);
         if verb == Verb::Acquire && !client.is_acquiring() {
             begin(client);
+            world.client_mut(index).behind = self.is_behind(world, index);
         }
+        let client = world.client_mut(index);
         let message = Message {
             nonce: client.nonce,
             rank,
@@ -37,6 +39,7 @@ impl RedlockModel {
         let Some(answer) = self.answer(world, &message) else {
             return match verb {
                 Verb::Renew => self.found_gone(world, index, rank),
+                Verb::Acquire => self.refused(world, index, rank),
                 _ => None,
             };
         };
@@ -89,10 +92,11 @@ impl RedlockModel {
         let client = world.client(message.nonce.process);
         let awaits = client.nonce == message.nonce && (client.is_acquiring() || client.holds());
         let left = self.config.lease.saturating_sub(message.age);
-        let given_back = message.round < client.round
-            && message.shard != LEAD
-            && self.holds(Rule::GiveBackEndsRequests);
-        if !awaits || left == 0 || given_back || self.is_dropped(client, message.shard) {
+        if !awaits
+            || left == 0
+            || self.is_given_back(client, message)
+            || self.is_dropped(client, message.shard)
+        {
             return;
         }
         let was_acquiring = client.is_acquiring();
@@ -111,6 +115,7 @@ impl RedlockModel {
             rank.moved = at_b;
             rank.token = answer.token.or(rank.token);
             rank.renewed = self.config.forces;
+            rank.held = false;
             rank.gone = false;
         } else {
             return;
@@ -135,6 +140,12 @@ impl RedlockModel {
         self.note(world, event);
     }
 
+    /// Whether the rank was given back since the request was sent.
+    pub(super) fn is_given_back(&self, client: &Client, message: &Message) -> bool {
+        let is_former = message.round < client.round && message.rank != client.lead();
+        is_former && self.holds(Rule::GiveBackEndsRequests)
+    }
+
     /// Whether the answer changes anything for the rank.
     fn counts(&self, rank: &Rank, message: &Message, at_b: bool) -> bool {
         let lives = rank.left > 0;
@@ -152,9 +163,9 @@ impl RedlockModel {
     }
 
     /// Whether a majority has the same token, and what follows.
-    fn decide(&self, world: &mut World, index: u8) {
+    pub(super) fn decide(&self, world: &mut World, index: u8) {
         let client = world.client(index);
-        if !client.is_acquiring() {
+        if !client.is_acquiring() || !self.has_turn(world, client) {
             return;
         }
         if let Some(token) = self.held(client) {
@@ -209,16 +220,19 @@ impl RedlockModel {
 
     /// The lead has another's record: the other ranks are given back, and the nonce waits.
     pub(super) fn give_back(&self, world: &mut World, index: u8, late: Option<u8>) {
-        world.left.give_backs -= 1;
+        world.left.give_backs -= u8::from(!self.config.leads);
         let client = world.client_mut(index);
-        let nonce = client.nonce;
+        let (nonce, lead) = (client.nonce, client.lead());
         client.round += 1;
         for (rank, known) in (0..).zip(&mut client.ranks) {
-            if rank != LEAD {
-                *known = Rank::default();
+            if rank != lead {
+                *known = Rank {
+                    passed: known.passed,
+                    ..Rank::default()
+                };
             }
         }
-        for shard in (0..SHARDS).filter(|shard| *shard != LEAD) {
+        for shard in (0..SHARDS).filter(|shard| *shard != lead) {
             self.release_at(world, nonce, shard, late == Some(shard));
         }
     }

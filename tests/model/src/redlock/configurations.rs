@@ -45,6 +45,14 @@ pub struct Configuration {
     pub forgets: bool,
     /// Whether an operator releases the lock by force, once.
     pub forces: bool,
+    /// Whether the lead has a queue.
+    pub queues: bool,
+    /// Whether leads change: also one that only seems to be dead, once.
+    pub leads: bool,
+    /// The shard that is dead from the beginning.
+    pub dead: Option<u8>,
+    /// Whether a shard's clock steps, once, and its record ends.
+    pub steps: bool,
     /// What must happen somewhere in it.
     pub reaches: &'static [Event],
 }
@@ -85,6 +93,10 @@ impl Configuration {
             revives: false,
             forgets: false,
             forces: false,
+            queues: false,
+            leads: false,
+            dead: None,
+            steps: false,
             reaches: &[],
         }
     }
@@ -214,6 +226,35 @@ impl Configuration {
         Self {
             forces: true,
             ..self.installing()
+        }
+    }
+
+    pub(super) fn queueing(self) -> Self {
+        Self {
+            queues: true,
+            ..self
+        }
+    }
+
+    pub(super) fn leading(self) -> Self {
+        Self {
+            leads: true,
+            ..self
+        }
+    }
+
+    pub(super) fn without_shard(self, shard: u8) -> Self {
+        Self {
+            dead: Some(shard),
+            ..self
+        }
+    }
+
+    /// A clock steps. A client that ends without releases could leave a holder with a bare majority.
+    pub(super) fn stepping(self) -> Self {
+        Self {
+            steps: true,
+            ..self.without_crashes().installing()
         }
     }
 

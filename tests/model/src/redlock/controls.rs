@@ -3,7 +3,7 @@
 use super::{
     Configuration, Rule, Verb,
     configurations::LATER_EQUAL,
-    properties::{ONE_HOLDER, TAKEN_FOR_GOOD, TOKENS_RISE},
+    properties::{FIRST_SERVED, NOT_STUCK, ONE_HOLDER, TAKEN_FOR_GOOD, TOKENS_RISE},
 };
 use crate::ruled;
 
@@ -44,6 +44,15 @@ pub fn control(rule: Rule) -> Control {
         Rule::FenceAnswersTokenEpochs => (TOKENS_RISE, new().forgetting()),
         Rule::TakeTheHoldersAlone => (ONE_HOLDER, new().forcing().acquiring([2, 1])),
         Rule::TakenFromAMajority | Rule::InstallOnceRenewed => (TAKEN_FOR_GOOD, new().forcing()),
+
+        Rule::TurnFromItsRequest => (ONE_HOLDER, new().queueing().acquiring([2, 1])),
+        Rule::TurnHasAFreshToken => (TOKENS_RISE, new().queueing()),
+        Rule::WaiterGoesFirst | Rule::MajorityWithTheLead => {
+            (FIRST_SERVED, new().queueing().acquiring([2, 1]))
+        }
+        Rule::PassOverADeadLead => (NOT_STUCK, new().leading().without_shard(1)),
+        Rule::ReturnToTheLead => (NOT_STUCK, new().leading().without_shard(0)),
+        Rule::GiveAUselessLeadBack => (ONE_HOLDER, new().leading().stepping()),
     };
     Control {
         rule,

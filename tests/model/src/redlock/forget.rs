@@ -22,7 +22,12 @@ impl RedlockModel {
                 world.shard_mut(index).released = None;
             }
         }
-        for client in &mut world.clients {
+        for index in [0, 1] {
+            let behind = self.is_behind(world, index);
+            let client = &mut world.clients[usize::from(index)];
+            client.behind &= behind;
+            let is_its = |message: &Message| message.nonce == client.nonce;
+            client.round *= u8::from(world.late.iter().any(is_its));
             forget_asked(client);
         }
     }
@@ -32,7 +37,8 @@ impl RedlockModel {
         let client = world.client(nonce.process);
         let current = client.nonce == nonce && (client.is_acquiring() || client.holds());
         if message.answer.is_some() {
-            return current && message.age < self.config.lease;
+            let in_time = message.age < self.config.lease;
+            return current && in_time && !self.is_given_back(client, message);
         }
         if message.ask != Ask::Release {
             return true;

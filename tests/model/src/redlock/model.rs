@@ -16,7 +16,10 @@ impl Model for RedlockModel {
 
     fn init_states(&self) -> Vec<World> {
         let config = &self.config;
-        let modes = [Mode::Open, Mode::Open, Mode::Open, Mode::Shut];
+        let mut modes = [Mode::Open, Mode::Open, Mode::Open, Mode::Shut];
+        if let Some(dead) = config.dead {
+            modes[usize::from(dead)] = Mode::Shut;
+        }
         let shard = |index: usize| {
             let token = config.tokens[index];
             Shard::new(modes[index], token.epoch, token)
@@ -31,6 +34,7 @@ impl Model for RedlockModel {
             replaces: None,
             acquisitions: config.acquisitions[usize::from(process)],
             round: 0,
+            behind: false,
             knows_removal: false,
             taken: false,
         };
@@ -47,6 +51,8 @@ impl Model for RedlockModel {
                 raises: config.raising.map_or(0, |_| 1),
                 give_backs: config.give_backs,
                 forces: config.forces.into(),
+                doubts: config.leads.into(),
+                steps: config.steps.into(),
             },
             ledger: Default::default(),
         }]

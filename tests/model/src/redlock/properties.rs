@@ -8,6 +8,8 @@ use super::{
 };
 
 pub(super) const ONE_HOLDER: &str = "one holder";
+pub(super) const FIRST_SERVED: &str = "first come, first served";
+pub(super) const NOT_STUCK: &str = "a majority is enough to hold it";
 pub(super) const TAKEN_FOR_GOOD: &str = "what was released by force is not held again";
 pub(super) const TOKENS_RISE: &str = "tokens of holders rise";
 
@@ -34,6 +36,10 @@ pub enum Event {
     Reclaimed,
     /// A lock was released by force.
     Taken,
+    /// A record passed to a waiter.
+    PassedOn,
+    /// A client gave back a lead that was of no use to it.
+    PassedOver,
 }
 
 pub(super) fn safety() -> Vec<Property<RedlockModel>> {
@@ -53,6 +59,13 @@ pub(super) fn safety() -> Vec<Property<RedlockModel>> {
             taken.all(|client| recorded(client) < MAJORITY)
         }),
         Property::always(TOKENS_RISE, |_, world: &World| !world.ledger.out_of_order),
+        Property::always(FIRST_SERVED, |_, world: &World| {
+            let mut clients = world.clients.iter();
+            clients.all(|client| !(client.holds() && client.behind))
+        }),
+        Property::always(NOT_STUCK, |model: &RedlockModel, world: &World| {
+            !model.is_stuck(world)
+        }),
     ]
 }
 
@@ -75,5 +88,7 @@ pub(super) fn reached(event: Event) -> Property<RedlockModel> {
         Event::Installed => sometimes!(Installed, "a record installed"),
         Event::Reclaimed => sometimes!(Reclaimed, "put back in grace"),
         Event::Taken => sometimes!(Taken, "released by force"),
+        Event::PassedOn => sometimes!(PassedOn, "passed to a waiter"),
+        Event::PassedOver => sometimes!(PassedOver, "a useless lead given back"),
     }
 }

@@ -47,4 +47,18 @@ pub enum Rule {
     TakeTheHoldersAlone,
     /// A record that is gone is written again once a majority was renewed since — at once.
     InstallOnceRenewed,
+    /// A turn lasts from the request that it answers — from when it is received.
+    TurnFromItsRequest,
+    /// A record that passes to a waiter has a fresh token — the last one.
+    TurnHasAFreshToken,
+    /// What becomes free at the lead is the waiter's — the next client that asks has it.
+    WaiterGoesFirst,
+    /// A majority counts with the lead's grant — any majority.
+    MajorityWithTheLead,
+    /// A lead whose shard cannot grant is passed over — it is waited for.
+    PassOverADeadLead,
+    /// A lead that was passed over leads again once another has it — it does not.
+    ReturnToTheLead,
+    /// A lead is given back while another has the rest — it is kept.
+    GiveAUselessLeadBack,
 }

@@ -41,12 +41,15 @@ impl RedlockModel {
         if shard.grace > 0 {
             return None;
         }
+        self.pass(world, message.shard, Some(message.nonce));
+        let shard = *world.shard(message.shard);
         if let Some(own) = own(&shard, message) {
             self.write(world, message, own.token);
             return answer(Some(own.token));
         }
         let free = (shard.record).is_none_or(|record| Some(record.nonce) == replaces);
         if !free || !may_grant(world, shard.mode) {
+            self.enter(world, message);
             return None;
         }
         let token = shard.token.next();
@@ -173,6 +176,8 @@ impl RedlockModel {
             shard.record = None;
             shard.released = Some(message.nonce).filter(|_| names);
         }
+        shard.ticket = (shard.ticket).filter(|ticket| ticket.nonce != message.nonce);
+        self.pass(world, message.shard, None);
     }
 
     /// A full lease for the record of this nonce.

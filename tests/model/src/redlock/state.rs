@@ -14,6 +14,9 @@ pub(super) const SHARDS: u8 = 4;
 /// The shard whose release names the nonce that its successor may replace elsewhere.
 pub(super) const LEAD: u8 = 1;
 
+/// The ranks, in the order in which they lead.
+const LEADS: [u8; RANKS as usize] = [LEAD, 2, A];
+
 /// Of the move of the first rank. Epochs up to 3 were allotted before the model begins.
 pub(super) const MOVE_EPOCH: u8 = 2;
 
@@ -40,6 +43,8 @@ pub(super) struct Left {
     pub(super) raises: u8,
     pub(super) give_backs: u8,
     pub(super) forces: u8,
+    pub(super) doubts: u8,
+    pub(super) steps: u8,
 }
 
 /// A shard, as far as this key goes.
@@ -52,6 +57,8 @@ pub(super) struct Shard {
     /// The rest of grace.
     pub(super) grace: u8,
     pub(super) record: Option<Record>,
+    /// The waiter. There is one place.
+    pub(super) ticket: Option<Ticket>,
     /// The nonce that was released last, at the lead.
     pub(super) released: Option<Nonce>,
 }
@@ -81,6 +88,16 @@ pub(super) struct Record {
     pub(super) left: u8,
 }
 
+/// A nonce that waits, by its latest request.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub(super) nonce: Nonce,
+    /// Ticks since that request was sent.
+    pub(super) age: u8,
+    /// Its rest, at least 1.
+    pub(super) left: u8,
+}
+
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Client {
     /// The present one, or the last.
@@ -92,6 +109,8 @@ pub(super) struct Client {
     pub(super) acquisitions: u8,
     /// How often the present nonce was given back.
     pub(super) round: u8,
+    /// Whether another waits at the lead since before this attempt.
+    pub(super) behind: bool,
     /// Whether its view of the topology is of after the removal of A.
     pub(super) knows_removal: bool,
     /// Whether the lock was released by force. It does not know.
@@ -120,6 +139,10 @@ pub(super) struct Rank {
     pub(super) asked: bool,
     /// The token that a shard raised itself to without a record (broken rule).
     pub(super) written: Token,
+    /// The lead only: whether it answered that another has it.
+    pub(super) held: bool,
+    /// Whether it does not lead, whatever its place in the order.
+    pub(super) passed: bool,
     /// Whether the record was there, and is not any more.
     pub(super) gone: bool,
     /// Whether it was renewed since any rank was found gone.
@@ -191,6 +214,7 @@ impl Shard {
             token,
             grace: 0,
             record: None,
+            ticket: None,
             released: None,
         }
     }
@@ -198,6 +222,14 @@ impl Shard {
     /// Nothing that is granted from now on is below `token`.
     pub(super) fn raise(&mut self, token: Token) {
         self.token = self.token.max(token);
+    }
+
+    /// Of its record, and of the waiter.
+    pub(super) fn nonces(&self) -> impl Iterator<Item = Nonce> + use<> {
+        let record = self.record.map(|record| record.nonce);
+        record
+            .into_iter()
+            .chain(self.ticket.map(|ticket| ticket.nonce))
     }
 
     pub(super) fn is_armed(&self) -> bool {
@@ -208,6 +240,12 @@ impl Shard {
 impl Client {
     pub(super) fn rank(&self, rank: u8) -> &Rank {
         &self.ranks[usize::from(rank)]
+    }
+
+    /// The rank at which it waits, and by which it has its turn.
+    pub(super) fn lead(&self) -> u8 {
+        let mut leads = LEADS.into_iter();
+        leads.find(|rank| !self.rank(*rank).passed).unwrap_or(LEAD)
     }
 
     /// The ranks whose deadline has not passed.
@@ -238,6 +276,7 @@ impl Client {
         self.ranks = Default::default();
         self.replaces = None;
         self.round = 0;
+        self.behind = false;
         self.taken = false;
     }
 }

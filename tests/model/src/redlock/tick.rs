@@ -1,7 +1,7 @@
 //! Time.
 
 use super::{
-    RedlockModel, Rule, World,
+    Ask, Message, RedlockModel, Rule, World,
     state::{Client, LEAD, MAJORITY, Phase, Rank, Shard},
 };
 
@@ -15,13 +15,22 @@ impl RedlockModel {
             self.tick_client(client);
         }
         self.tick_views(world);
-        for message in &mut world.late {
+        let lasts = |message: &Message| {
+            let turn = message.answer.is_some() && matches!(message.ask, Ask::Acquire { .. });
+            turn && self.breaks(Rule::TurnFromItsRequest)
+        };
+        for message in world.late.iter_mut().filter(|message| !lasts(message)) {
             message.age = self.config.lease.min(message.age + 1);
         }
     }
 
     fn tick_shard(&self, index: u8, shard: &mut Shard) {
         shard.grace = shard.grace.saturating_sub(1);
+        if let Some(ticket) = &mut shard.ticket {
+            ticket.age = self.config.lease.min(ticket.age + 1);
+            ticket.left -= 1;
+        }
+        shard.ticket = shard.ticket.filter(|ticket| ticket.left > 0);
         let Some(record) = &mut shard.record else {
             return;
         };
