@@ -22,8 +22,8 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Answers, Arm, ConnectionId, ControlLink, CounterLink, Grace, Link, LockLane, LockLink,
-        LockMode, MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState,
+        Answers, Arm, ConnectionId, ControlLink, CounterLink, Counters, Grace, Link, LockLane,
+        LockLink, LockMode, MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState,
         SlotStates, Subscription,
     },
     topology::Constants,
@@ -102,6 +102,7 @@ impl Desk {
                 epoch,
             }),
             grace: Grace::None,
+            counters: Counters::Never,
             copy: (1, "record".into()),
         };
         let link = fixture.shard().connect_control().await;

@@ -64,7 +64,7 @@ impl fmt::Debug for Memory {
 
 #[async_trait]
 impl Segments for Memory {
-    fn place(&self, _account: &Account, _taken: &[u32], more: u32) -> Vec<u32> {
+    async fn place(&self, _account: &Account, _taken: &[u32], more: u32) -> Vec<u32> {
         vec![0; more as usize]
     }
 

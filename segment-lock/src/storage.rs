@@ -76,8 +76,9 @@ pub struct At {
 /// There are no default methods: a wrapper that forgets one must not compile.
 #[async_trait]
 pub trait Segments: fmt::Debug + Send + Sync + 'static {
-    /// Chooses the places of `more` segments of an account that has segments at `taken`: spread over the shards.
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
+    /// Chooses the places of `more` segments of an account that has segments at `taken`: spread over the shards that
+    /// give an answer.
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
 
     /// This process's time, in ms since 1970: segments' clocks are compared with it before a loss is accepted.
     fn now_ms(&self) -> u64;

@@ -1,5 +1,6 @@
 //! An account's manifest goes back in time, and its segments do not.
 
+use futures_util::future::join_all;
 use redis::Value;
 use ringfence_client::{
     Client, Counter,
@@ -171,4 +172,59 @@ async fn repeat_deposits(coins: &Counter, ids: &[RequestId]) {
         let too_old = matches!(repeated, Err(CounterError::Refused(Refusal::TooOld { .. })));
         assert!(repeated.is_ok() || too_old, "{id:?}: {repeated:?}");
     }
+}
+
+/// Creates the accounts with these names, as far as that can be done now.
+async fn create_all(client: &Client, names: &[String], terms: Terms) -> Vec<Option<Counter>> {
+    let counters = client.counters();
+    let created = names
+        .iter()
+        .map(async |name| counters.create(name, terms, 3).await.ok());
+    join_all(created).await
+}
+
+#[tokio::test]
+async fn accounts_are_created_while_a_shard_is_down() {
+    let mut servers = Servers::spawn(3).await;
+    let client = servers.client().await;
+    let names: Vec<String> = (0..24).map(|nth| format!("coins/{nth}")).collect();
+    servers.servers[2].kill();
+    let created = create_all(&client, &names, Terms::in_memory()).await;
+    let created: Vec<Counter> = created.into_iter().flatten().collect();
+    // A third of the manifests would be at the shard that is down.
+    assert!(created.len() >= 8, "{} of 24", created.len());
+    for coins in &created {
+        let id = client.counters().request("given").unwrap();
+        coins.deposit(&id, one()).await.unwrap();
+        assert_eq!(coins.exact_balance().await.unwrap().available, 1);
+    }
+    let again = create_all(&client, &names, Terms::in_memory()).await;
+    assert_eq!(again.iter().flatten().count(), created.len());
+    for coins in again.iter().flatten() {
+        assert_eq!(coins.exact_balance().await.unwrap().available, 1);
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn no_account_is_created_again_while_its_copy_may_be_at_a_shard_that_is_down() {
+    let mut servers = Servers::spawn(3).await;
+    let client = servers.client().await;
+    let names: Vec<String> = (0..24).map(|nth| format!("coins/{nth}")).collect();
+    let terms = Terms::in_memory();
+    let created = create_all(&client, &names, terms).await;
+    assert!(created.iter().all(Option::is_some));
+    client.close().await;
+    servers.servers[2].kill();
+    servers.servers[1].restart().await.unwrap();
+
+    let client = servers.client().await;
+    let other = Terms {
+        skew_ms: 2,
+        ..terms
+    };
+    let created = create_all(&client, &names, other).await;
+    let created: Vec<Counter> = created.into_iter().flatten().collect();
+    assert!(created.is_empty(), "{created:?}");
+    client.close().await;
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use ringfence_ring::Table;
 use ringfence_segment_lock::{
     Account,
     lock::{Held, LockError, Locks, SegmentedLock, Waited, key},
@@ -45,21 +46,36 @@ impl Engine {
     }
 
     /// The places for `more` segments of `name`, in addition to those at `taken`: of a counter, or
-    /// of a lock.
+    /// of a lock. None is at a shard that is `silent`, by its index in the table, unless all are.
     pub(super) fn place(
         &self,
         namespace: &Namespace,
         name: &Account,
         taken: &[u32],
         more: u32,
+        silent: &[usize],
     ) -> Vec<u32> {
         let table = &self.topology().table;
-        let owner = |index, place| {
-            let key = key(name.as_str(), index, place);
-            let key = self.key(namespace, key.as_bytes());
-            table.owner_index(key.expect("a name is short enough").slot())
-        };
-        spread(&table.quotas(), taken, more, owner)
+        let mut shares = table.quotas();
+        if silent.len() < shares.len() {
+            for &shard in silent {
+                shares[shard] = 0;
+            }
+        }
+        let owner = |index, place| self.place_owner(table, namespace, name, (index, place));
+        spread(&shares, taken, more, owner)
+    }
+
+    /// The shard, by its index in `table`, that has a segment of that number at that place.
+    pub(super) fn place_owner(
+        &self,
+        table: &Table,
+        namespace: &Namespace,
+        name: &Account,
+        (index, place): (u32, u32),
+    ) -> usize {
+        let key = self.key(namespace, key(name.as_str(), index, place).as_bytes());
+        table.owner_index(key.expect("a name is short enough").slot())
     }
 }
 
@@ -90,7 +106,8 @@ impl Locks for SubLocks {
     type Guard = Guard;
 
     fn place(&self, name: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.engine.place(&self.terms.namespace, name, taken, more)
+        self.engine
+            .place(&self.terms.namespace, name, taken, more, &[])
     }
 
     async fn try_acquire(&self, key: &str) -> Result<Option<Guard>, LockError> {

@@ -67,11 +67,11 @@ impl SlotMigration {
         let (epoch, from) = (self.epoch, &self.from.0);
         let (slots, when) = (slots.to_vec(), When::Sealed);
         let ask = AskGroups { epoch, slots, when };
-        loop {
+        let complete = loop {
             let left = self.shards.groups(record, from, &ask).await?;
             all_done(&left.refused)?;
             if left.groups.is_empty() {
-                break;
+                break left.complete;
             }
             let mut groups = Vec::new();
             for group in left.groups {
@@ -89,9 +89,12 @@ impl SlotMigration {
             self.around.observer.tell(Phase::Dropped);
             self.report(Report::Carried(count)).await;
             self.shards.pause_briefly().await;
-        }
-        let slots = ask.slots;
-        let admit = Admit { epoch, slots };
+        };
+        let admit = Admit {
+            epoch,
+            slots: ask.slots,
+            complete,
+        };
         all_done(&self.shards.admit(record, &migration.to.0, &admit).await?)?;
         self.around.observer.tell(Phase::Admitted);
         Ok(())

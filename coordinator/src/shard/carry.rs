@@ -63,6 +63,8 @@ pub struct Groups {
     pub refused: Vec<Slot>,
     /// The start of the next page. `None`: this was the last page.
     pub next: Option<Cursor>,
+    /// Whether no manifest was ever lost at this shard.
+    pub complete: bool,
 }
 
 /// A group that leaves.
@@ -244,4 +246,6 @@ pub struct Admit {
     pub epoch: Epoch,
     /// The slots.
     pub slots: Vec<Slot>,
+    /// [`Groups::complete`] at the shard that they come from.
+    pub complete: bool,
 }

@@ -21,6 +21,17 @@ pub enum Grace {
     None,
 }
 
+/// The counters that were ever made in the slots of a shard that is armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// None: the slots are new, or the shard has none yet.
+    Never,
+    /// Those that it kept, as far as its life has them.
+    Kept,
+    /// Also others: a dead shard had some of the slots.
+    Lost,
+}
+
 /// Content of a life, from a topology read at or after the change that allotted its epoch.
 #[derive(Clone, Debug)]
 pub struct Arm {
@@ -38,6 +49,8 @@ pub struct Arm {
     pub slots: SlotStates,
     /// How long to grant nothing.
     pub grace: Grace,
+    /// What the slots have had.
+    pub counters: Counters,
     /// The record's version, and the record itself: the shard keeps the newest it has seen.
     pub copy: (u64, String),
 }

@@ -67,8 +67,10 @@ impl CounterOp {
 pub enum CounterReply {
     /// The segment's answer.
     Segment(Answer),
-    /// The manifest and its version, if there is one.
+    /// The manifest and its version. If there is none, there may have been one that was lost.
     Manifest(Option<(u64, String)>),
+    /// There is no manifest, and certainly never was.
+    NeverMade,
     /// The same of a manifest that may be an older one: its server came back. The next swap ends the doubt.
     ManifestInDoubt(u64, String),
     /// Whether the manifest was written.

@@ -32,7 +32,7 @@ pub use carry::{
     Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, DropGroups, Dropped,
     Excerpt, Group, Groups, Piece, PutAside, Row, Stamp, When,
 };
-pub use control::{Arm, ArmAnswer, Armed, Declare, Grace, MarkQuiet};
+pub use control::{Arm, ArmAnswer, Armed, Counters, Declare, Grace, MarkQuiet};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use decommission::{ForceOpen, ForcedOpen};
 pub use error::ShardError;

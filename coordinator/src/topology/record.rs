@@ -9,7 +9,7 @@ use super::{Constants, FailedShard, Goal, Migration, Namespaces, Opening};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
-    shard::{Arm, Grace, MarkQuiet, Mode, SlotState, SlotStates, keeps_counters},
+    shard::{Arm, Counters, Grace, MarkQuiet, Mode, SlotState, SlotStates, keeps_counters},
 };
 
 /// Orders records: a later incarnation beats every version of an earlier one.
@@ -233,6 +233,11 @@ impl Topology {
                 false => self.last_epoch,
             },
             slots,
+            counters: match (self.forced_grace(shard), grace) {
+                (Some(_), _) => Counters::Lost,
+                (None, Grace::Full(_)) => Counters::Kept,
+                (None, Grace::LessUptime(_) | Grace::None) => Counters::Never,
+            },
             grace: self.forced_grace(shard).unwrap_or(grace),
             copy: (self.version, self.encode()),
         }

@@ -7,8 +7,8 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, MapVersion},
     name::{LockKey, Namespace},
     shard::{
-        Arm, CounterLink, CounterOp, CounterReply, CounterRequest, Grace, Mode, Shard, SlotState,
-        SlotStates,
+        Arm, CounterLink, CounterOp, CounterReply, CounterRequest, Counters, Grace, Mode, Shard,
+        SlotState, SlotStates,
     },
 };
 use ringfence_ring::SlotCount;
@@ -28,6 +28,15 @@ pub(crate) struct Desk {
 impl Desk {
     /// At a shard that is armed with `epoch`, if it was not armed before.
     pub(crate) async fn open(shard: &dyn Shard, epoch: u64) -> Self {
+        let counters = match epoch {
+            1 => Counters::Never,
+            _ => Counters::Kept,
+        };
+        Self::armed(shard, epoch, counters).await
+    }
+
+    /// The same; its slots have had these `counters`.
+    pub(crate) async fn armed(shard: &dyn Shard, epoch: u64, counters: Counters) -> Self {
         let slots = SlotCount::new(16).unwrap();
         let epoch = Epoch(epoch);
         let arm = Arm {
@@ -44,6 +53,7 @@ impl Desk {
                 epoch,
             }),
             grace: Grace::None,
+            counters,
             copy: (epoch.0, "record".into()),
         };
         let mut control = shard.connect_control().await.unwrap();

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     ids::ClientId,
     name::LockKey,
     shard::{
-        CounterOp, CounterReply, Shard,
+        CounterOp, CounterReply,
         redis::{RedisOptions, RedisShard},
     },
     spawn::{RedisServer, RedisServerBuilder},
@@ -53,12 +53,16 @@ pub(crate) async fn desk(server: &RedisServer, epoch: u64) -> Desk {
 
 /// The same, by an address that leads to the server.
 async fn desk_by(url: &str, server: &RedisServer, epoch: u64) -> Desk {
+    Desk::open(&shard(url, server).await, epoch).await
+}
+
+/// The server as a shard of the tests' topology.
+pub(crate) async fn shard(url: &str, server: &RedisServer) -> RedisShard {
     let pointer = "00112233445566778899aabbccddeeff redis://127.0.0.1";
     raw(server, &["SET", "ringfence:pointer", pointer]).await;
     let mut options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
     options.settings_every = Duration::from_millis(20);
-    let shard: &dyn Shard = &RedisShard::new(options);
-    Desk::open(shard, epoch).await
+    RedisShard::new(options)
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 //! A manifest after its server came back.
 
 use ringfence_coordinator::{
-    shard::{CounterOp, CounterReply},
+    shard::{CounterOp, CounterReply, Counters},
     spawn::RedisServer,
 };
 use ringfence_segment_lock::Durability;
 
 use super::{
-    desk::key,
-    durable::{desk, raw, synced},
+    desk::{Desk, key},
+    durable::{desk, raw, shard, synced},
 };
 
 fn swap(expected: u64) -> CounterOp {
@@ -70,4 +70,52 @@ async fn a_manifest_is_certain_after_a_restart_that_loses_nothing() {
             manifest
         );
     }
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_missing_was_never_made_where_none_can_be_lost() {
+    let missing = CounterReply::Manifest(None);
+    let cases = [
+        (synced(), CounterReply::NeverMade),
+        (synced().set("appendfsync", "everysec"), missing.clone()),
+        (synced().set("appendonly", "no"), missing.clone()),
+    ];
+    for (server, restarted) in cases {
+        let settings = format!("{server:?}");
+        let mut server = server.spawn().await.unwrap();
+        let (hot, other) = (key("hot"), key("other"));
+        let mut first = desk(&server, 1).await;
+        for _ in 0..2 {
+            let found = first.one(&other, CounterOp::ReadManifest).await;
+            assert_eq!(found, CounterReply::NeverMade, "{settings}");
+            first.one(&hot, swap(0)).await;
+        }
+        raw(&server, &["SAVE"]).await;
+        for epoch in [2, 3] {
+            server.restart().await.unwrap();
+            let mut desk = desk(&server, epoch).await;
+            let found = desk.one(&other, CounterOp::ReadManifest).await;
+            assert_eq!(found, restarted, "{settings}");
+        }
+        // What the same life did under another address may be missing, also after a restart.
+        let mut again = desk(&server, 4).await;
+        let found = again.one(&other, CounterOp::ReadManifest).await;
+        assert_eq!(found, missing, "{settings}");
+        server.restart().await.unwrap();
+        let mut last = desk(&server, 5).await;
+        let found = last.one(&other, CounterOp::ReadManifest).await;
+        assert_eq!(found, missing, "{settings}");
+    }
+}
+
+/// It had not opened all slots of a dead shard when it went down.
+#[tokio::test]
+async fn a_manifest_may_be_missing_at_a_shard_that_came_back_with_slots_of_a_dead_one() {
+    let mut server = synced().spawn().await.unwrap();
+    desk(&server, 1).await;
+    server.restart().await.unwrap();
+    let shard = shard(&server.url(), &server).await;
+    let mut second = Desk::armed(&shard, 2, Counters::Lost).await;
+    let found = second.one(&key("other"), CounterOp::ReadManifest).await;
+    assert_eq!(found, CounterReply::Manifest(None));
 }

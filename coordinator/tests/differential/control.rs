@@ -3,7 +3,7 @@
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, MapVersion},
-    shard::{Arm, ArmAnswer, Grace, MarkQuiet, Mode, SlotState, SlotStates},
+    shard::{Arm, ArmAnswer, Counters, Grace, MarkQuiet, Mode, SlotState, SlotStates},
 };
 
 use super::{
@@ -60,6 +60,7 @@ impl Pair<'_> {
             declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slot_count().iter(), state),
             grace: arming.grace.map_or(Grace::None, Grace::Full),
+            counters: Counters::Kept,
             copy: (self.last_epoch, "record".into()),
         }
     }

@@ -6,7 +6,10 @@ use ringfence_conformance::shard::Fixture as _;
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Arm, Grace, LockLane, MarkQuiet, Mode, Reply, Request, SlotState, SlotStates, Step},
+    shard::{
+        Arm, Counters, Grace, LockLane, MarkQuiet, Mode, Reply, Request, SlotState, SlotStates,
+        Step,
+    },
 };
 
 use super::races::{LONG, acquire, incarnation, key, nonce, request, slots};
@@ -46,6 +49,7 @@ async fn a_batch_of_a_shard_that_is_quiet_no_more_is_applied_request_by_request(
             epoch: EPOCH,
         }),
         grace: Grace::None,
+        counters: Counters::Never,
         copy: copy(1),
     };
     assert!(mover.arm(&arm).await.unwrap().armed_now);

@@ -15,8 +15,8 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request, Shard, SlotState,
-        SlotStates, Step, Ticket,
+        Arm, Counters, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request, Shard,
+        SlotState, SlotStates, Step, Ticket,
     },
 };
 use ringfence_ring::SlotCount;
@@ -302,6 +302,7 @@ pub(crate) async fn arm_with(shard: &dyn Shard, topology: String, epoch: Epoch, 
         declared: MapVersion::UNKNOWN,
         slots: SlotStates::new(slots().iter(), |_| open),
         grace,
+        counters: Counters::Never,
         copy: (1, "record".into()),
     };
     let mut control = shard.connect_control().await.unwrap();

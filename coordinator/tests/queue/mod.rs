@@ -20,8 +20,8 @@ use ringfence_coordinator::{
     limits::LEASE_MIN,
     name::{Label, LockKey, Namespace},
     shard::{
-        Answers, Arm, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request, SlotState,
-        SlotStates, Subscription,
+        Answers, Arm, Counters, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request,
+        SlotState, SlotStates, Subscription,
     },
 };
 use ringfence_ring::SlotCount;
@@ -61,6 +61,7 @@ impl<F: Fixture> Bench<F> {
             declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slots().iter(), open),
             grace: Grace::None,
+            counters: Counters::Never,
             copy: (1, "record".into()),
         };
         let shard = fixture.shard();

@@ -16,8 +16,8 @@ use ringfence_coordinator::{
     limits::{CLAIM_MAX, LEASE_MAX},
     name::{Label, LockKey, Namespace},
     shard::{
-        Arm, Grace, LockLane, LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply,
-        Request, SlotState, SlotStates, Ticket,
+        Arm, Counters, Grace, LockLane, LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op,
+        Reply, Request, SlotState, SlotStates, Ticket,
     },
 };
 use ringfence_ring::SlotCount;
@@ -103,6 +103,7 @@ impl Desk {
             declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slot_count().iter(), |_| SlotState { mode, epoch }),
             grace: Grace::None,
+            counters: Counters::Never,
             copy: (1, "record".into()),
         };
         mover.arm(&arm).await.unwrap();

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     Account, Durability, Layout, Manifest, ManifestError, Terms, VersionedManifest,
+    limits::SEGMENTS_MAX,
     segment::{Create, ReadCopy, Refusal, Reply, Request, clocks_agree},
 };
 
@@ -42,7 +43,8 @@ impl Counter {
                     lost = found.lost;
                     break;
                 }
-                let next = manifest.create(terms, segments, counter.place())?;
+                let place = counter.place(&manifest, segments).await;
+                let next = manifest.create(terms, segments, place)?;
                 let manifests = &counter.storage.manifests;
                 if manifests.swap(&counter.account, version, next).await? {
                     break;
@@ -114,7 +116,8 @@ impl Counter {
         }
         let now_ms = views.values().map(|view| view.now_ms).max();
         let from_ms = self.beginning(&manifest, now_ms.unwrap_or_default())?;
-        let planned = manifest.plan(segments, from_ms, self.place())?;
+        let place = self.place(&manifest, segments).await;
+        let planned = manifest.plan(segments, from_ms, place)?;
         let new = manifest.segments()..planned.placed();
         let reads = new.map(|index| (self.at(&planned, index), ReadCopy.into()));
         for answer in self.storage.segments.call_all(reads.collect()).await {
@@ -149,9 +152,19 @@ impl Counter {
         Ok(manifests.swap(&self.account, version, next).await?)
     }
 
-    /// The place that the storage prefers for more segments.
-    fn place(&self) -> impl FnOnce(&[u32], u32) -> Vec<u32> {
-        |taken, more| self.storage.segments.place(&self.account, taken, more)
+    /// The places that the storage prefers for the segments that `manifest` has not, out of so many.
+    async fn place(
+        &self,
+        manifest: &Manifest,
+        segments: u32,
+    ) -> impl FnOnce(&[u32], u32) -> Vec<u32> + use<> {
+        let taken: Vec<u32> = (0..manifest.placed())
+            .map(|index| manifest.place_of(index))
+            .collect();
+        let more = segments.min(SEGMENTS_MAX).saturating_sub(manifest.placed());
+        let storage = &self.storage.segments;
+        let places = storage.place(&self.account, &taken, more).await;
+        |_, _| places
     }
 
     /// Reads the account's manifest: its segments and their places. Finishes a plan first, if it can.

@@ -181,8 +181,8 @@ impl Bank {
 
 #[async_trait]
 impl Segments for Bank {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.memory.place(account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more).await
     }
 
     fn now_ms(&self) -> u64 {

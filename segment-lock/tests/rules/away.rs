@@ -25,8 +25,8 @@ struct Partly {
 
 #[async_trait]
 impl Segments for Partly {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.memory.place(account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more).await
     }
 
     fn now_ms(&self) -> u64 {

@@ -42,8 +42,8 @@ impl fmt::Debug for CrashesAt {
 
 #[async_trait]
 impl Segments for CrashesAt {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.memory.place(account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more).await
     }
 
     fn now_ms(&self) -> u64 {
@@ -278,8 +278,8 @@ struct Disturbs {
 
 #[async_trait]
 impl Segments for Disturbs {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.memory.place(account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more).await
     }
 
     fn now_ms(&self) -> u64 {

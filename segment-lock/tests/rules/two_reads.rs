@@ -27,8 +27,8 @@ impl<F> fmt::Debug for Meddler<F> {
 
 #[async_trait]
 impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.memory.place(account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more).await
     }
 
     fn now_ms(&self) -> u64 {

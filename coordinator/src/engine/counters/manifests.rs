@@ -4,6 +4,9 @@
 //! copy has one of a few names, the first that is at another shard when it is written. After a resize that may be another
 //! name, so a missing manifest is looked for under all of them. A copy is written after the manifest, and may be a change
 //! behind: it counts as a manifest in doubt, which its reader compares with the copies at the segments.
+//!
+//! A shard that certainly never lost a manifest says so of one that is missing. Then nobody looks for a copy, and an account
+//! can be created while other shards give no answer.
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -26,6 +29,16 @@ fn copy_of(name: &Account, nth: u32) -> String {
 
 /// Begins the text of a copy: it is no manifest.
 const COPY: &str = "copy ";
+
+/// What is stored under a name.
+enum Found {
+    /// A version and a text, and whether it is in doubt.
+    Text(u64, String, bool),
+    /// Nothing. There may have been a text that was lost.
+    Missing,
+    /// Nothing, and certainly there never was.
+    NeverMade,
+}
 
 /// A value that is stored as a manifest.
 trait Text: Sized + Send + 'static {
@@ -96,13 +109,13 @@ impl<H: Text> Manifests<H> for Stored {
             self.unreplicated()?;
         }
         match self.read_text(&H::stored_as(name)).await? {
-            Some((version, text, in_doubt)) => Ok(Some(VersionedManifest {
+            Found::Text(version, text, in_doubt) => Ok(Some(VersionedManifest {
                 version,
                 manifest: H::decode(&text).map_err(CounterFault::from)?,
                 in_doubt,
             })),
-            None if H::IS_COPIED => self.newest_copy(name).await,
-            None => Ok(None),
+            Found::Missing if H::IS_COPIED => self.newest_copy(name).await,
+            Found::Missing | Found::NeverMade => Ok(None),
         }
     }
 
@@ -153,7 +166,7 @@ impl Stored {
         let reads = (0..COPIES).map(async |nth| self.read_text(&copy_of(name, nth)).await);
         let mut newest: Option<H> = None;
         for read in join_all(reads).await {
-            let Some((_, text, _)) = read? else {
+            let Found::Text(_, text, _) = read? else {
                 continue;
             };
             let text = text.strip_prefix(COPY).unwrap_or_default();
@@ -191,7 +204,8 @@ impl Stored {
             }
             asked.push(shard);
             match self.read_text(&copy).await {
-                Ok(found) => return Ok(Some((copy, found.map_or(0, |(version, ..)| version)))),
+                Ok(Found::Text(version, ..)) => return Ok(Some((copy, version))),
+                Ok(Found::Missing | Found::NeverMade) => return Ok(Some((copy, 0))),
                 Err(error) => failed = Some(error),
             }
         }
@@ -201,13 +215,12 @@ impl Stored {
         }
     }
 
-    /// The version and the text under that name, and whether it is in doubt.
-    async fn read_text(&self, name: &str) -> Result<Option<(u64, String, bool)>, StorageError> {
+    async fn read_text(&self, name: &str) -> Result<Found, StorageError> {
         match self.manifest(name, CounterOp::ReadManifest).await? {
-            CounterReply::Manifest(found) => {
-                Ok(found.map(|(version, text)| (version, text, false)))
-            }
-            CounterReply::ManifestInDoubt(version, text) => Ok(Some((version, text, true))),
+            CounterReply::NeverMade => Ok(Found::NeverMade),
+            CounterReply::Manifest(None) => Ok(Found::Missing),
+            CounterReply::Manifest(Some((version, text))) => Ok(Found::Text(version, text, false)),
+            CounterReply::ManifestInDoubt(version, text) => Ok(Found::Text(version, text, true)),
             reply => Err(CounterFault::unexpected("a manifest's reading", &reply).into()),
         }
     }

@@ -18,8 +18,9 @@ use futures_util::future::join_all;
 use hashbrown::HashMap;
 use ringfence_segment_lock::{
     Account, At, Manifests, Segments, Storage, StorageError,
+    limits::PLACES_MAX,
     lock::{self, Split},
-    segment::{Answer, Request},
+    segment::{Answer, ReadCopy, Request},
 };
 
 use super::Engine;
@@ -70,6 +71,32 @@ impl Stored {
         )
     }
 
+    /// The shards that do not answer a read of segment `index`, by their index in the table.
+    async fn silent_shards(&self, account: &Account, index: u32) -> Vec<usize> {
+        let table = &self.engine.topology().table;
+        let shards = table.quotas().iter().filter(|quota| **quota > 0).count();
+        let mut places = HashMap::new();
+        for place in 0..PLACES_MAX {
+            let at = (index, place);
+            let shard = self.engine.place_owner(table, &self.namespace, account, at);
+            places.entry(shard).or_insert(place);
+            if places.len() == shards {
+                break;
+            }
+        }
+        let asked = places.into_iter().map(async |(shard, place)| {
+            let at = At {
+                account: account.clone(),
+                index,
+                place,
+                is_replicated: false,
+            };
+            let answer = self.call(&at, ReadCopy.into()).await;
+            answer.is_err().then_some(shard)
+        });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
     /// A segment's key is its own and contains its place, so the segment has its own slot.
     fn segment_key(&self, at: &At) -> Result<LockKey, NameError> {
         if let Some(key) = self.keys.lock().get(at) {
@@ -93,8 +120,13 @@ impl Stored {
 
 #[async_trait]
 impl Segments for Stored {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.engine.place(&self.namespace, account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        let silent = match more {
+            0 => Vec::new(),
+            _ => self.silent_shards(account, taken.len() as u32).await,
+        };
+        self.engine
+            .place(&self.namespace, account, taken, more, &silent)
     }
 
     fn now_ms(&self) -> u64 {

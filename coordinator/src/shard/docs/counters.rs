@@ -33,6 +33,7 @@ impl Desk {
         };
         Ok(Groups {
             refused: self.others(&ask.slots, is_such).await?,
+            complete: true,
             ..Groups::default()
         })
     }

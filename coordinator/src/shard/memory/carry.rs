@@ -35,6 +35,7 @@ impl Memory {
             groups: groups.collect(),
             refused,
             next: None,
+            complete: self.counters.complete,
         })
     }
 
@@ -139,6 +140,7 @@ impl Memory {
     pub(super) fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
         let (arriving, refused) =
             self.split(&admit.slots, |state| state.arrives_by(admit.epoch))?;
+        self.counters.complete &= admit.complete;
         for slot in arriving {
             if let Some(import) = self.slots.import(slot) {
                 import.admitted = true;

@@ -18,6 +18,8 @@ pub(super) struct Counters {
     pub(super) groups: BTreeMap<LockKey, Kept>,
     /// Copies that have not arrived, by key, move, and the life of the shard that sends them.
     pub(super) aside: BTreeMap<(LockKey, Epoch, Life), Aside>,
+    /// Whether no manifest was ever lost here.
+    pub(super) complete: bool,
 }
 
 impl Counters {
@@ -55,7 +57,10 @@ impl Counters {
             }
             CounterOp::ReadManifest => {
                 let group = self.groups.get(key);
-                CounterReply::Manifest(group.and_then(|group| group.manifest.clone()))
+                match group.and_then(|group| group.manifest.clone()) {
+                    None if self.complete => CounterReply::NeverMade,
+                    found => CounterReply::Manifest(found),
+                }
             }
             CounterOp::SwapManifest {
                 expected, manifest, ..

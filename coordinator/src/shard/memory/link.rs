@@ -230,8 +230,11 @@ impl MigrationLink for MemoryLink {
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
         let force = force.clone();
-        self.exchange(move |Memory { head, slots, .. }, now| {
-            rules::force_open(head, slots, &force, now)
+        self.exchange(move |memory, now| {
+            let Memory { head, slots, .. } = memory;
+            let forced = rules::force_open(head, slots, &force, now)?;
+            memory.counters.complete &= forced.refused.len() == force.slots.len();
+            Ok(forced)
         })
         .await
     }

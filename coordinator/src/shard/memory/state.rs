@@ -95,7 +95,16 @@ impl Memory {
         }
         let up_ms = now_ms.saturating_sub(self.began_ms);
         let up_ms = (!self.emptied).then_some(up_ms);
-        rules::arm(&mut self.head, &mut self.slots, arm, up_ms, now_ms)
+        let is_first = self.head.armed.is_none();
+        let answer = rules::arm(&mut self.head, &mut self.slots, arm, up_ms, now_ms)?;
+        if answer.armed_now {
+            self.counters.complete = match arm.counters {
+                shard::Counters::Never => true,
+                shard::Counters::Kept => self.counters.complete && is_first,
+                shard::Counters::Lost => false,
+            };
+        }
+        Ok(answer)
     }
 
     /// The arming of the life, if it is armed.

@@ -68,6 +68,8 @@ pub(crate) struct Keys {
     pub(crate) lives: String,
     /// The lives whose counters are here without a gap.
     pub(crate) lineage: String,
+    /// Exists while no manifest that was made here can be missing.
+    pub(crate) complete: String,
     pub(crate) pointer: String,
     pub(crate) topology: String,
 }
@@ -97,6 +99,7 @@ impl Keys {
             queues: of_life("queues"),
             lives: format!("{prefix}:lives"),
             lineage: format!("{prefix}:lineage"),
+            complete: format!("{prefix}:complete"),
             pointer: format!("{prefix}:pointer"),
             topology: format!("{prefix}:topology"),
             prefix: prefix.to_owned(),

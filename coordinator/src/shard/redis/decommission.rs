@@ -15,7 +15,8 @@ use crate::shard::{ForceOpen, ForcedOpen, ShardError};
 /// Asks to open slots.
 pub(super) fn force_open(connection: &Connection, force: &ForceOpen) -> Cmd {
     let script = &scripts::FORCE_OPEN;
-    let mut command = change(connection, script, force.incarnation, &force.copy);
+    let more = [&connection.keys.complete];
+    let mut command = change(connection, script, &more, force.incarnation, &force.copy);
     command
         .arg(force.epoch.0)
         .arg(packed(&force.slots))

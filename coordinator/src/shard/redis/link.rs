@@ -23,10 +23,10 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
-        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Declare,
-        DropGroups, Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection, Link,
-        List, Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request,
-        Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
+        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Counters,
+        Declare, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection,
+        Link, List, Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside,
+        Request, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -176,6 +176,7 @@ impl CounterLink for RedisLink {
 #[async_trait]
 impl ControlLink for RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+        let is_synced = self.is_synced().await?;
         let Connection {
             keys,
             server,
@@ -188,7 +189,7 @@ impl ControlLink for RedisLink {
             Grace::LessUptime(length) => (length, 1),
             Grace::None => (Duration::ZERO, 0),
         };
-        let mut command = server.call(&scripts::ARM, 10);
+        let mut command = server.call(&scripts::ARM, 11);
         command
             .arg(&keys.state)
             .arg(&keys.ctr)
@@ -200,7 +201,8 @@ impl ControlLink for RedisLink {
             .arg(&keys.copy)
             .arg(&keys.lives)
             .arg(&keys.pointer)
-            .arg(&keys.lineage);
+            .arg(&keys.lineage)
+            .arg(&keys.complete);
         command
             .arg(&server.replid)
             .arg(server.life.as_str())
@@ -219,7 +221,13 @@ impl ControlLink for RedisLink {
             .arg(&keys.life_family)
             .arg(migration::bits(arm.slots.open()))
             .arg(arm.declared.0)
-            .arg(address);
+            .arg(address)
+            .arg(match arm.counters {
+                Counters::Never => "never",
+                Counters::Kept => "",
+                Counters::Lost => "lost",
+            })
+            .arg(counters::origin(&self.connection, is_synced));
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {
@@ -339,7 +347,8 @@ impl MigrationLink for RedisLink {
     }
 
     async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
-        let command = carry::groups(&self.connection, ask)?;
+        let is_synced = self.is_synced().await?;
+        let command = carry::groups(&self.connection, is_synced, ask)?;
         carry::found(&self.control("groups", &command).await?)
     }
 

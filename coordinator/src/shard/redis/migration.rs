@@ -51,14 +51,16 @@ pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, Sh
     parts.iter().map(slot).collect()
 }
 
-/// Requests a change of slots on behalf of a record, by `script`: its keys, and the first of its arguments.
+/// Requests a change of slots on behalf of a record, by `script`: its keys, of which `more` are the last, and the first of
+/// its arguments.
 pub(super) fn change(
     Connection { keys, server, .. }: &Connection,
     script: &Script,
+    more: &[&String],
     incarnation: Incarnation,
     copy: &(u64, String),
 ) -> Cmd {
-    let mut command = server.call(script, 8);
+    let mut command = server.call(script, 8 + more.len());
     command
         .arg(&keys.quiet)
         .arg(&keys.state)
@@ -67,7 +69,8 @@ pub(super) fn change(
         .arg(&keys.ctr)
         .arg(&keys.fence)
         .arg(&keys.copy)
-        .arg(&keys.lives);
+        .arg(&keys.lives)
+        .arg(more);
     push_record(&mut command, server, incarnation, copy);
     command
 }
@@ -89,7 +92,13 @@ pub(super) fn push_record(
 
 /// Requests a step of a migration.
 pub(super) fn step(connection: &Connection, step: &Step) -> Cmd {
-    let mut command = change(connection, &scripts::STEP, step.incarnation, &step.copy);
+    let mut command = change(
+        connection,
+        &scripts::STEP,
+        &[],
+        step.incarnation,
+        &step.copy,
+    );
     command
         .arg(step.epoch.0)
         .arg(&[step.mode.letter()])

@@ -125,6 +125,7 @@ impl Member for OnRedis {
                 &at.keys.queues,
                 &at.keys.open,
                 &at.keys.lineage,
+                &at.keys.complete,
             ],
             arguments,
         });

@@ -380,8 +380,8 @@ fn beside<A: Acts>(acts: &Arc<A>) -> Counter {
 
 #[async_trait]
 impl<A: Acts> Segments for Beside<A> {
-    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        self.0.scene().memory.place(account, taken, more)
+    async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.0.scene().memory.place(account, taken, more).await
     }
 
     fn now_ms(&self) -> u64 {

@@ -323,5 +323,10 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
     let drop = DropGroups { epoch, groups };
     unarmed(link.drop_groups(&drop).await.err());
     let mut link = mover(fixture).await;
-    unarmed(link.admit(&Admit { epoch, slots }).await.err());
+    let admit = Admit {
+        epoch,
+        slots,
+        complete: true,
+    };
+    unarmed(link.admit(&admit).await.err());
 }

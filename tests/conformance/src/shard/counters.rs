@@ -2,6 +2,8 @@
 //!
 //! What a segment answers is a matter of its rules, which backends are compared with elsewhere.
 
+use std::time::Duration;
+
 use ringfence_segment_lock::{
     Change, Durability,
     segment::{Inspect, Refusal, Reply as Said, Request, SegmentView, State},
@@ -9,9 +11,10 @@ use ringfence_segment_lock::{
 
 use super::{
     Fixture,
+    decommission::force,
     desk::{
-        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, marked_quiet, nonce,
-        quiet_mark, slot_count,
+        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, incarnation, marked_quiet,
+        nonce, quiet_mark, slot_count,
     },
     hands::{amount, create, deposit, op},
     movers::{MOVE, quiet_beside_sealed},
@@ -21,8 +24,8 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion},
     name::LockKey,
     shard::{
-        CounterAnswers, CounterOp, CounterReply, CounterRequest, Grace, Mode, ShardError,
-        SlotState, SlotStates,
+        Admit, Arm, AskGroups, CounterAnswers, CounterOp, CounterReply, CounterRequest, Counters,
+        Grace, Mode, ShardError, SlotState, SlotStates, When,
     },
 };
 
@@ -253,6 +256,70 @@ pub async fn a_manifest_is_swapped_from_its_version_alone(fixture: &dyn Fixture)
     assert_eq!(replies[..], expected);
     let second = CounterReply::Manifest(Some((2, "second\0é".into())));
     assert_eq!(one(&mut desk, &key, CounterOp::ReadManifest).await, second);
+}
+
+/// Manifests are lost with a dead shard, with a shard that came back from another one, and at a shard from which slots come.
+pub async fn a_missing_manifest_was_never_made_unless_some_may_be_lost(fixture: &dyn Fixture) {
+    let armed = async |number, counters| {
+        let arm = Arm {
+            incarnation: incarnation(FIRST),
+            counters,
+            ..arm(fixture, number, Grace::None)
+        };
+        let armed = control(fixture).await.arm(&arm).await;
+        assert!(armed.expect("an answer").armed_now);
+        Desk::open(fixture, MapVersion::UNKNOWN).await
+    };
+    let mut desk = armed(FIRST, Counters::Kept).await;
+    let [key, other] = ["key", "other"].map(|name| desk.key(name));
+    let missing = CounterReply::Manifest(None);
+    let read = async |desk: &mut Desk| one(desk, &key, CounterOp::ReadManifest).await;
+    assert_eq!(read(&mut desk).await, missing);
+
+    let mut desk = armed(FIRST + 1, Counters::Never).await;
+    assert_eq!(read(&mut desk).await, CounterReply::NeverMade);
+    one(&mut desk, &other, swap(0, "layout")).await;
+    assert_eq!(read(&mut desk).await, CounterReply::NeverMade);
+    let mut desk = armed(FIRST + 2, Counters::Kept).await;
+    assert_eq!(
+        read(&mut desk).await,
+        missing,
+        "the address may have led elsewhere"
+    );
+
+    let mut desk = armed(FIRST + 3, Counters::Never).await;
+    let slot = elsewhere(&desk, &key);
+    let (epoch, slots) = (Epoch(FIRST + 4), vec![slot.slot()]);
+    desk.becomes(&slot, epoch, Mode::Import).await;
+    assert_eq!(desk.admits(epoch, &slot).await, []);
+    assert_eq!(read(&mut desk).await, CounterReply::NeverMade);
+    let (epoch, when) = (Epoch(FIRST + 5), When::Sealed);
+    desk.becomes(&slot, epoch, Mode::Sealed).await;
+    let ask = AskGroups { epoch, slots, when };
+    assert!(desk.mover.groups(&ask).await.expect("an answer").complete);
+    let (epoch, slots) = (Epoch(FIRST + 6), ask.slots.clone());
+    desk.becomes(&slot, epoch, Mode::Import).await;
+    let admit = Admit {
+        epoch,
+        slots,
+        complete: false,
+    };
+    assert_eq!(desk.mover.admit(&admit).await.expect("an answer"), []);
+    assert_eq!(read(&mut desk).await, missing, "a slot came without");
+    let epoch = Epoch(FIRST + 7);
+    desk.becomes(&slot, epoch, Mode::Sealed).await;
+    let ask = AskGroups { epoch, ..ask };
+    assert!(!desk.mover.groups(&ask).await.expect("an answer").complete);
+
+    let mut desk = armed(FIRST + 8, Counters::Never).await;
+    assert_eq!(read(&mut desk).await, CounterReply::NeverMade);
+    desk.force_open(&force(Epoch(FIRST + 9), &[slot.slot()], Duration::ZERO))
+        .await;
+    assert_eq!(read(&mut desk).await, missing, "a slot was opened by force");
+    let mut desk = armed(FIRST + 10, Counters::Never).await;
+    assert_eq!(read(&mut desk).await, CounterReply::NeverMade);
+    let mut desk = armed(FIRST + 11, Counters::Lost).await;
+    assert_eq!(read(&mut desk).await, missing);
 }
 
 /// A key may name a lock, a segment and a manifest.

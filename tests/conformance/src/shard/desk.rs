@@ -13,9 +13,9 @@ use ringfence_coordinator::{
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
     shard::{
-        Answers, Arm, ArmAnswer, ControlLink, CounterLink, Grace, Holder, LockLane, LockLink,
-        LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply, Request, ShardError, SlotState,
-        SlotStates,
+        Answers, Arm, ArmAnswer, ControlLink, CounterLink, Counters, Grace, Holder, LockLane,
+        LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply, Request, ShardError,
+        SlotState, SlotStates,
     },
 };
 
@@ -77,6 +77,7 @@ pub(super) fn arm(fixture: &dyn Fixture, number: u64, grace: Grace) -> Arm {
             epoch,
         }),
         grace,
+        counters: Counters::Kept,
         copy: (number, format!("record {number}")),
     }
 }

@@ -136,6 +136,7 @@ macro_rules! shard_conformance {
             carried_counters_outlast_a_life,
             a_request_counts_once_over_connections,
             a_manifest_is_swapped_from_its_version_alone,
+            a_missing_manifest_was_never_made_unless_some_may_be_lost,
             a_full_batch_of_counters_is_answered_one_by_one,
             ;
         );

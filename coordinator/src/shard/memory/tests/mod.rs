@@ -16,8 +16,8 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, LockLane, LockLink, LockMode, MigrationLink, Mode, Op, Reply, Request, Shard,
-        ShardError, SlotState, SlotStates, Ticket,
+        Arm, Counters, Grace, LockLane, LockLink, LockMode, MigrationLink, Mode, Op, Reply,
+        Request, Shard, ShardError, SlotState, SlotStates, Ticket,
     },
 };
 
@@ -50,6 +50,7 @@ fn arm(number: u64, grace: Grace) -> Arm {
         declared: MapVersion::UNKNOWN,
         slots: SlotStates::new(SlotCount::new(16).unwrap().iter(), open),
         grace,
+        counters: Counters::Never,
         copy: (number, format!("record {number}")),
     }
 }

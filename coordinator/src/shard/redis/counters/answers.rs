@@ -40,6 +40,7 @@ pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
         },
         (b"not_on_disk", []) => CounterReply::NotOnDisk,
         (b"foreign", []) => CounterReply::Foreign,
+        (b"never_made", []) => CounterReply::NeverMade,
         (b"manifest", []) => CounterReply::Manifest(None),
         (b"manifest", [version, manifest]) => {
             let manifest = std::str::from_utf8(text(manifest)?).ok()?;

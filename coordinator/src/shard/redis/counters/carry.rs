@@ -36,6 +36,7 @@ const START: (u64, &[u8]) = (1, b"0");
 /// Asks for some of the groups in slots that leave, or will leave.
 pub(in super::super) fn groups(
     connection: &Connection,
+    is_synced: bool,
     ask: &AskGroups,
 ) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
@@ -56,7 +57,9 @@ pub(in super::super) fn groups(
         .arg(GROUPS_PAGE)
         .arg(ahead)
         .arg(from)
-        .arg(cursor);
+        .arg(cursor)
+        .arg(&keys.prefix)
+        .arg(origin(connection, is_synced));
     Ok(command)
 }
 
@@ -69,6 +72,7 @@ pub(in super::super) fn found(parts: &[Value]) -> Result<Groups, ShardError> {
         Value::Array(groups),
         Value::Int(from),
         Value::BulkString(cursor),
+        Value::Int(complete),
     ] = parts
     else {
         return Err(wrong());
@@ -86,6 +90,7 @@ pub(in super::super) fn found(parts: &[Value]) -> Result<Groups, ShardError> {
         groups: groups.ok_or_else(wrong)?,
         refused: slots("groups", refused)?,
         next: place(*from, cursor),
+        complete: *complete == 1,
     })
 }
 
@@ -360,13 +365,15 @@ pub(in super::super) fn dropped(parts: &[Value]) -> Result<Dropped, ShardError> 
 /// Declares that all counters of slots are here.
 pub(in super::super) fn admit(connection: &Connection, admit: &Admit) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = server.call(&scripts::ADMIT, 3);
+    let mut command = server.call(&scripts::ADMIT, 4);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
         .arg(&keys.open)
+        .arg(&keys.complete)
         .arg(&server.replid)
         .arg(admit.epoch.0)
-        .arg(packed(&admit.slots));
+        .arg(packed(&admit.slots))
+        .arg(u8::from(admit.complete));
     command
 }

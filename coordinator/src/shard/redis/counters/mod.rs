@@ -59,7 +59,7 @@ fn name(keys: &Keys, key: &LockKey) -> Vec<u8> {
 }
 
 /// The writer of a segment, and whether its server syncs every write.
-fn origin(connection: &Connection, is_synced: bool) -> String {
+pub(super) fn origin(connection: &Connection, is_synced: bool) -> String {
     let Connection {
         server, address, ..
     } = connection;

@@ -20,6 +20,7 @@ Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answe
   that to every one of them; or {'each', answers...}. {'replicas', n, answer}
   where so many replicas must have what was answered: something was written then, so that WAIT waits for all before.
 
+`prefix:complete` is there as long as no manifest of the slots here may have been lost: the origin of the last one made.
 The index `prefix:#{slot}` names every group of the slot: a hash of "{slot}:namespace:key", and the slot's epoch when
 the group came, or was made.
 

@@ -12,10 +12,12 @@ ARGV[4]  most    groups to tell of, about
 ARGV[5]  ahead   1: of slots that no step of the move has reached, only groups that have blocks
 ARGV[6]  from    the place to go on from, among the slots, from 1
 ARGV[7]  cursor  in the index of that slot, "0" at its start
+ARGV[8]  prefix  of all names
+ARGV[9]  origin  as in `counters`
 
-Returns {-1} unarmed; or {1, slots, groups, from, cursor}: the slots of which nothing is said, since they do not leave by
-  that move, or are not before it; a text, an epoch and the names of its blocks per group; where to go on, 0 behind the
-  last slot
+Returns {-1} unarmed; or {1, slots, groups, from, cursor, complete 0|1}: the slots of which nothing is said, since they do
+  not leave by that move, or are not before it; a text, an epoch and the names of its blocks per group; where to go on, 0
+  behind the last slot; whether no manifest was ever lost here
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local refused, indexes, ahead = {}, {}, ARGV[5] == '1'
@@ -48,4 +50,5 @@ while i <= #ARGV[3] / 4 and looked_at < most do
   cursor = page[1]
   if cursor == '0' then i = i + 1 end
 end
-return {1, refused, found, i <= #ARGV[3] / 4 and i or 0, cursor}
+prefix, origin = ARGV[8], ARGV[9] .. ' ' .. redis.call('HGET', KEYS[1], 'arm')
+return {1, refused, found, i <= #ARGV[3] / 4 and i or 0, cursor, is_complete() and 1 or 0}

@@ -13,6 +13,7 @@ KEYS[7]  copy     newest topology record seen
 KEYS[8]  lives    set of every life that ever had state here
 KEYS[9]  pointer  "topology-id home-address"
 KEYS[10] lineage  set of "life place": the lives whose counters are here without a gap
+KEYS[11] complete as in `counters`
 ARGV[1]  replid   of the life that KEYS[1..7] are named by
 ARGV[2]  life     its name
 ARGV[3]  id       of the topology
@@ -28,6 +29,8 @@ ARGV[12] family   prefix of keys named by a life
 ARGV[13] open     which slots are open: a bit per slot, in whole words of 4 bytes
 ARGV[14] declared map version at which a namespace was last declared
 ARGV[15] place    the address that the server is reached at
+ARGV[16] made     "never": no counter was made in these slots, or "lost": a dead shard had some of them; else ""
+ARGV[17] origin   as in `counters`
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
@@ -62,6 +65,8 @@ for _, other in ipairs(redis.call('SMEMBERS', KEYS[10])) do
   is_whole = is_whole and string.match(other, ' (.*)$') == ARGV[15]
 end
 if not is_whole then redis.call('UNLINK', KEYS[10]) end
+if not is_whole or anew or ARGV[16] == 'lost' then redis.call('UNLINK', KEYS[11]) end
+if ARGV[16] == 'never' then redis.call('SET', KEYS[11], ARGV[17] .. ' ' .. ARGV[7]) end
 redis.call('SADD', KEYS[10], ARGV[2] .. ' ' .. ARGV[15])
 
 local grace = tonumber(ARGV[10])

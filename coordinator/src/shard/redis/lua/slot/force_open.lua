@@ -11,6 +11,7 @@ KEYS[5]  ctr      the token counter
 KEYS[6]  fence    greatest incarnation seen
 KEYS[7]  copy     newest topology record seen
 KEYS[8]  lives    set of every life that ever had state here
+KEYS[9]  complete as in `counters`, deleted if a slot opens: the other shard has its counters
 ARGV[1]  replid   of the life that KEYS[1..7] are named by
 ARGV[2]  life     its name
 ARGV[3]  n        incarnation of the sender's record
@@ -47,7 +48,7 @@ end
 
 local grace_left = time_left(state[3], state[5])
 if #opens > 0 then
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', KEYS[1], KEYS[9])
   if tonumber(state[4] or 0) < epoch then
     if grace_left == 0 then redis.call('HSET', KEYS[2], 'grace_from', ARGV[6]) end
     grace_left = math.max(grace_left, ARGV[8])

@@ -14,6 +14,7 @@ KEYS[9]  quiet    unlinked
 KEYS[10] queues   unlinked
 KEYS[11] open     unlinked
 KEYS[12] lineage  unlinked: the counters left before
+KEYS[13] complete unlinked
 ARGV[1]  replid   of the life that KEYS[3] and KEYS[5..11] are named by
 ARGV[2]  life     its name
 ARGV[3]  id       of the topology
@@ -37,5 +38,6 @@ local fence = below_fence(KEYS[3], ARGV[4])
 if fence then return {-2, fence} end
 redis.call('SADD', KEYS[4], ARGV[2])
 if id == ARGV[3] then redis.call('DEL', KEYS[2]) end
-redis.call('UNLINK', KEYS[1], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12])
+redis.call('UNLINK', KEYS[1], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12],
+  KEYS[13])
 return {1}

@@ -35,3 +35,16 @@ local function is_armed_anew(before, present)
   local life_now, arm_now = string.match(present, '^%d (%S*) %S* (%d+)$')
   return life == life_now and arm ~= arm_now
 end
+
+-- Whether changes without a replica may be missing that were written by `before`.
+local function may_lack(before)
+  return string.sub(before, 2) ~= string.sub(origin, 2)
+    and (is_armed_anew(before, origin) or not nothing_lost(before, origin))
+end
+
+-- Whether no manifest of the slots here was ever lost: `complete` has the origin of the last one that was made. `arm`
+-- writes it where there was none yet; what may lose some takes it away.
+local function is_complete()
+  local made_by = redis.call('GET', prefix .. ':complete')
+  return made_by and not may_lack(made_by)
+end

@@ -8,8 +8,7 @@ local function manifest_of(name)
   local version, text, durability, before = found[1], found[2], found[3], found[4]
   local in_doubt = false
   if version and before ~= origin then
-    in_doubt = not before or string.sub(before, 2) ~= string.sub(origin, 2)
-      and (is_armed_anew(before, origin) or not nothing_lost(before, origin))
+    in_doubt = not before or may_lack(before)
     if not in_doubt then redis.call('HSET', name .. ':manifest', 'origin', origin) end
   end
   return version, text, durability, in_doubt
@@ -23,7 +22,7 @@ end
 
 function manifests.read_manifest(group)
   local version, text, durability, in_doubt = manifest_of(group.name)
-  if not version then return {'manifest'} end
+  if not version then return {is_complete() and 'never_made' or 'manifest'} end
   return told(group, {in_doubt and 'manifest_in_doubt' or 'manifest', tonumber(version), text}, durability)
 end
 
@@ -34,6 +33,7 @@ function manifests.swap_manifest(group, expected, text, durability)
   if not version then
     if read('EXISTS', group.name .. ':manifest') == 1 then refuse('foreign') end
     register(group)
+    if is_complete() then redis.call('SET', prefix .. ':complete', origin) end
   end
   local next_version = expected + (in_doubt and VERSIONS_APART or 1)
   redis.call('HSET', group.name .. ':manifest', 'version', decimal(next_version), 'text', text, 'durability', durability,
