@@ -1,6 +1,6 @@
 //! Holders and waiters: for people, and for releases by force.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use futures_util::{
     StreamExt,
@@ -9,9 +9,11 @@ use futures_util::{
 };
 use hashbrown::{HashMap, HashSet};
 use ringfence_ring::{Replicas, ShardId};
+use tokio::time::sleep;
 
 use super::{AcquireError, Engine, Inner, ring::renewer::LeaseRenewer};
 use crate::{
+    backoff::Backoff,
     ids::{ClientId, Life, Nonce},
     name::{LockKey, Namespace},
     shard::{
@@ -19,6 +21,12 @@ use crate::{
         Shard, ShardError,
     },
 };
+
+/// How long replicas are asked to release by force, if some of them fail.
+const FORCE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// First and longest pause before they are asked again.
+const FORCE_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 impl Engine {
     /// The holder of `key` and its waiters, as its shard knows them. Of a lock with replicas: the process that a majority of
@@ -109,19 +117,32 @@ impl Engine {
                 return Ok(Vec::new());
             };
             let client = Some(holder.nonce.client);
-            // At once: the holder writes no record again in between.
-            let takes = join_all(ranks.iter().map(|rank| self.0.take(rank, client))).await;
-            let released = takes.iter().filter(|(taken, _)| !taken.is_empty()).count();
-            let mut failed = None;
-            for (taken, end) in takes {
-                self.0.taken(&key, &taken, reason);
-                failed = failed.or(end.err());
-            }
-            match (failed, 2 * released > ranks.len()) {
-                (_, true) => Ok(vec![holder]),
-                (Some(error), false) => Err(error.into()),
-                // It gave the lock back meanwhile.
-                (None, false) => Ok(Vec::new()),
+            let until = self.0.now() + FORCE_PATIENCE;
+            let mut pauses = Backoff::new(FORCE_AGAIN.0, FORCE_AGAIN.1);
+            let (mut left, mut released) = (ranks.clone(), 0);
+            loop {
+                // At once: the holder writes no record again in between.
+                let takes = join_all(left.iter().map(|rank| self.0.take(rank, client))).await;
+                let (mut failed, mut unanswered) = (None, Vec::new());
+                for (rank, (taken, end)) in left.into_iter().zip(takes) {
+                    self.0.taken(&key, &taken, reason);
+                    released += usize::from(!taken.is_empty());
+                    if let Err(error) = end {
+                        failed = Some(error);
+                        unanswered.push(rank);
+                    }
+                }
+                match failed {
+                    _ if 2 * released > ranks.len() => return Ok(vec![holder]),
+                    // It gave the lock back meanwhile.
+                    None => return Ok(Vec::new()),
+                    // What is released by half is held by two, until the holder's next renewal.
+                    Some(error) if !error.is_retryable() || self.0.now() >= until => {
+                        return Err(error.into());
+                    }
+                    Some(_) => left = unanswered,
+                }
+                sleep(pauses.next(&self.0.around.random)).await;
             }
         })
     }

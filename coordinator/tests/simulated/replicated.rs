@@ -2,11 +2,12 @@
 
 use std::{sync::LazyLock, time::Duration};
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use ringfence_coordinator::{
     engine::{Acquire, AcquireError, Engine, Guard, ReplicaInspection, Wait},
     ids::{ClientId, MapVersion, Nonce},
     name::{Label, LockKey, Namespace},
-    shard::{Holder, LockLane, LockMode, Op, Request, Shard as _, memory::MemoryShard},
+    shard::{Holder, Lane, LockLane, LockMode, Op, Request, Shard as _, memory::MemoryShard},
     topology::Namespaces,
 };
 use ringfence_ring::{Replicas, ShardId};
@@ -131,15 +132,15 @@ async fn after_all_ranks_have_failed_a_majority_that_is_back_grants() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_keeps_no_rank_whose_record_the_holder_has_lost() {
     let mut crew = crew().await;
-    let [holding, waiting] = crew.processes().await;
+    let [holding, waiting, second, third] = crew.processes().await;
     let ranks = by_rank(&crew, &holding).await;
     let guard = acquire_as(&holding, lock()).await;
-    let waiter = waits(&waiting);
+    let waiters = [waits(&waiting), waits(&second), waits(&third)];
     sleep(SECOND).await;
     let (first, shard) = &ranks[0];
     away(shard, true);
     sleep(LEASE + 5 * SECOND).await;
-    // The waiter comes first.
+    // The waiters come first.
     holding.wires[first].mute(true);
     away(shard, false);
     let client = async || {
@@ -152,10 +153,13 @@ async fn a_waiter_keeps_no_rank_whose_record_the_holder_has_lost() {
     holding.wires[first].mute(false);
     let is_whole = async || guard.replicas().live == 3;
     within(LEASE, "the holder has all again", is_whole).await;
-    assert!(guard.is_held() && !waiter.is_finished());
+    assert!(guard.is_held() && waiters.iter().all(|waiter| !waiter.is_finished()));
     guard.release().await;
-    let next = timeout(FOR_EVER, waiter).await.expect("its turn").unwrap();
-    assert_eq!(next.replicas().live, 3);
+    // In any order: whoever has a record has it in its place.
+    let mut turns: FuturesUnordered<_> = waiters.into_iter().collect();
+    while let Some(next) = timeout(FOR_EVER, turns.next()).await.expect("a turn") {
+        next.unwrap().release().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,6 +177,8 @@ async fn a_fixed_hold_ends_at_ranks_that_were_put_back() {
         remove(&crew, &process, rank).await;
         let is_back = async || records(&process).await[rank].is_some();
         within(hold_for, "written again", is_back).await;
+        // Of the others, a majority is renewed: they were there when the next one was last seen.
+        sleep(LEASE / 2).await;
     }
     assert!(guard.is_held());
     sleep(hold_for - begun.elapsed()).await;
@@ -223,6 +229,39 @@ async fn what_was_released_by_force_is_not_put_back() {
     within(LEASE, "it is lost", async || !guard.is_held()).await;
     let none = async || records(&other).await.iter().all(Option::is_none);
     within(SECOND, "no record is left", none).await;
+}
+
+/// The holder writes its record again where memory was lost. With the one that the operator did not reach, that would be a
+/// majority.
+#[tokio::test(start_paused = true)]
+async fn what_was_released_by_force_is_not_held_by_a_record_that_was_put_back() {
+    let mut crew = crew().await;
+    let [holding, operating] = crew.processes().await;
+    let ranks = by_rank(&crew, &holding).await;
+    let guard = acquire_as(&holding, lock()).await;
+    let dead = crew.another_server();
+    away(&dead, true);
+    operating.wires[&ranks[2].0].lead_to(dead);
+    let released = operating.force_release(&LEDGER, b"key", "a test").await;
+    assert_eq!(released.unwrap().len(), 1);
+    ranks[1].1.faults().forget();
+    within(LEASE, "it is lost", async || !guard.is_held()).await;
+    let none = async || records(&holding).await.iter().all(Option::is_none);
+    within(SECOND, "no record is left", none).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_fails_once_is_released_by_force() {
+    let mut crew = crew().await;
+    let [holding, operating] = crew.processes().await;
+    let ranks = by_rank(&crew, &holding).await;
+    away(&ranks[2].1, true);
+    let guard = acquire_as(&holding, lock()).await;
+    away(&ranks[2].1, false);
+    ranks[1].1.faults().lose_request(Lane::Work, 1);
+    let released = operating.force_release(&LEDGER, b"key", "a test").await;
+    assert_eq!(released.unwrap().len(), 1);
+    within(LEASE, "it is lost", async || !guard.is_held()).await;
 }
 
 /// A holder of a bare majority has one of its two records out of the operator's reach. It would write the other again.

@@ -129,7 +129,7 @@ impl Receiver for LocalQueues {
         asked.unwrap_or_default()
     }
 
-    fn renewed(&self, _lease: &LeaseState) {}
+    fn renewed(&self, _lease: &LeaseState, _again: bool) {}
 
     fn contended(&self, lease: &LeaseState) {
         lease.contend();

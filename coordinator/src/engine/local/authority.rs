@@ -72,8 +72,8 @@ pub(crate) trait Receiver: fmt::Debug + Send + Sync + 'static {
     /// wanted.
     fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(bool)) -> bool;
 
-    /// It was renewed, or adopted by another shard.
-    fn renewed(&self, lease: &LeaseState);
+    /// It was renewed, or adopted by another shard; `again`: its record was lost, and is written again.
+    fn renewed(&self, lease: &LeaseState, again: bool);
 
     /// Another process waits for it.
     fn contended(&self, lease: &LeaseState);

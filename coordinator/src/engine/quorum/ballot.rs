@@ -39,7 +39,7 @@ impl Receiver for Ballot {
             match rank.granted(token, answer.sent, now, answer.claim) {
                 true => {
                     events::replica_granted(rank, now);
-                    found.granted(token);
+                    found.granted(token, false);
                     (Judged::Held, Some(index) == lead)
                 }
                 false => (Judged::TooLate, false),
@@ -68,6 +68,7 @@ impl Receiver for Ballot {
             let (index, found) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted)?;
             let waited = found.is_held();
             found.refused(because.clone());
+            ranks.found_held(index, lease.terms.lease, lease.now());
             let is_lead = ranks.is_lead(index);
             if !is_lead {
                 // It is asked again once the lead has granted, or after a pause.
@@ -118,14 +119,14 @@ impl Receiver for Ballot {
         true
     }
 
-    fn renewed(&self, rank: &LeaseState) {
+    fn renewed(&self, rank: &LeaseState, again: bool) {
         let Some(lease) = self.lease() else { return };
         {
             let mut ranks = lease.ranks.lock();
             let Some((_, found)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_granted()) else {
                 return;
             };
-            found.granted(rank.token());
+            found.granted(rank.token(), again);
         }
         lease.extend();
     }

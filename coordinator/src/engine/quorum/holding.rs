@@ -125,6 +125,10 @@ impl ReplicatedLease {
             // Under the lock, so that no rank is lost in between.
             let ranks = self.ranks.lock();
             let now = self.now();
+            if ranks.may_be_taken(now) {
+                drop(ranks);
+                return self.shorten();
+            }
             self.clear_thin(&ranks, now);
             let deadline = deadline(self.declaration.replicas, &ranks.answers());
             let sent = deadline.map(|deadline| self.sent_for(deadline));
@@ -146,10 +150,7 @@ impl ReplicatedLease {
             let mut ranks = self.ranks.lock();
             let found = ranks.of(nonce).filter(|_| !self.is_over());
             let may_be_taken = found.is_some_and(|(_, rank)| {
-                let may_be_taken = rank.may_be_taken();
-                if may_be_taken {
-                    rank.gone_at = Some(self.now());
-                }
+                let may_be_taken = rank.is_gone(self.now());
                 self.renew_rank(rank);
                 may_be_taken
             });
@@ -176,6 +177,7 @@ impl ReplicatedLease {
             let ranks = self.ranks.lock();
             let deadline = deadline(self.declaration.replicas, &ranks.answers());
             let deadline = deadline.filter(|&deadline| now < deadline);
+            let deadline = deadline.filter(|_| !ranks.may_be_taken(now));
             deadline.map(|deadline| self.state.shorten(deadline))
         };
         match is_held {

@@ -131,7 +131,7 @@ impl ReplicatedLease {
             let mut ranks = self.ranks.lock();
             if ranks.lead().is_none() {
                 let all = ranks.all.iter_mut();
-                all.for_each(|rank| rank.is_passed_over = false);
+                all.for_each(|rank| rank.passed_over_at = None);
             }
             let lead = ranks.lead();
             let due = ranks.all.iter_mut().enumerate();
@@ -216,6 +216,7 @@ impl ReplicatedLease {
         let kept = {
             let mut ranks = self.ranks.lock();
             let is_decided = ranks.is_decided;
+            let is_held = self.phase() == Phase::Held;
             let Some((_, rank)) = ranks.of(nonce) else {
                 return;
             };
@@ -224,7 +225,8 @@ impl ReplicatedLease {
                 Some(_) => {
                     events::replica_granted(&rank.lease, now);
                     rank.lease.end_with(&self.state);
-                    rank.granted(token);
+                    let again = is_held && !rank.is_granted();
+                    rank.granted(token, again);
                     Some(rank.lease.clone())
                 }
                 None if rank.is_granted() && !is_decided && !self.is_over() => {
@@ -267,8 +269,8 @@ impl ReplicatedLease {
         }
         let fresh = Rank {
             because: rank.because.take(),
-            is_passed_over: rank.is_passed_over,
-            gone_at: rank.gone_at,
+            passed_over_at: rank.passed_over_at,
+            gone: rank.gone,
             ..Rank::new(
                 self.ring
                     .lease(self.declaration, state, false, self.ballot.clone()),

@@ -33,10 +33,20 @@ pub(super) struct Rank {
     pub(super) is_confirming: bool,
     /// The reason why it is not granted; none if it was not asked since.
     pub(super) because: Option<AcquireError>,
-    /// The holder of the lock has no record there: requests do not queue there.
-    pub(super) is_passed_over: bool,
-    /// When its record was found gone before its time: by force, or by a step of the shard's clock.
-    pub(super) gone_at: Option<Instant>,
+    /// Since when requests do not queue there: the holder of the lock has no record there.
+    pub(super) passed_over_at: Option<Instant>,
+    /// When its record was written again, after the lock was granted.
+    pub(super) written_at: Option<Instant>,
+    /// Its record was found gone, and may have been released by force.
+    pub(super) gone: Option<Gone>,
+}
+
+/// A record that was found gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    pub(super) found_at: Instant,
+    /// When it was last seen, if it was found gone before its time: by force, or by a step of the shard's clock.
+    pub(super) seen_at: Option<Instant>,
 }
 
 impl Rank {
@@ -47,8 +57,9 @@ impl Rank {
             is_wanted: false,
             is_confirming: false,
             because: None,
-            is_passed_over: false,
-            gone_at: None,
+            passed_over_at: None,
+            written_at: None,
+            gone: None,
         }
     }
 
@@ -56,8 +67,6 @@ impl Rank {
     pub(super) fn refused(&mut self, because: AcquireError) {
         self.answer = Answer::NotGranted;
         self.because = Some(because);
-        // Another client has a record there, or waits.
-        self.is_passed_over &= !self.is_held();
     }
 
     /// A request for it is about to be sent.
@@ -66,21 +75,31 @@ impl Rank {
         self.is_wanted = true;
     }
 
-    /// The shard granted or renewed it.
-    pub(super) fn granted(&mut self, token: Token) {
+    /// The shard granted or renewed it. `again`: it wrote the record of a lock that is held, and did not have it.
+    pub(super) fn granted(&mut self, token: Token, again: bool) {
         self.is_wanted = false;
         self.because = None;
-        self.gone_at = None;
+        self.gone = None;
+        if again {
+            self.written_at = Some(self.lease.sent());
+        }
         // The lock has the same view, and ends with it.
         let deadline = self.lease.record_deadline();
         self.answer = Answer::Granted(Grant { token, deadline });
     }
 
-    /// Whether its record is gone, and may have been released by force.
-    pub(super) fn may_be_taken(&self) -> bool {
+    /// Its record is gone. Returns whether it may have been released by force.
+    pub(super) fn is_gone(&mut self, now: Instant) -> bool {
         // At a shard that is new to the lock, memory was lost.
         let is_new = || self.lease.in_flight.lock().here.to_put_back;
-        self.is_granted() && !is_new()
+        let may_be_taken = self.is_granted() && !is_new();
+        if may_be_taken {
+            self.gone = Some(Gone {
+                found_at: now,
+                seen_at: self.is_live(now).then(|| self.lease.sent()),
+            });
+        }
+        may_be_taken
     }
 
     pub(super) fn is_granted(&self) -> bool {
@@ -149,7 +168,7 @@ impl Ranks {
 
     /// The rank at which requests queue: the first whose shard answers, and that is not passed over. None if there is none.
     pub(super) fn lead(&self) -> Option<usize> {
-        let leads = |rank: &Rank| !rank.is_failing() && !rank.is_passed_over;
+        let leads = |rank: &Rank| !rank.is_failing() && rank.passed_over_at.is_none();
         self.all.iter().position(leads)
     }
 
@@ -213,11 +232,25 @@ impl Ranks {
         now >= *self.useless_at.get_or_insert(now + SLOW_LEAD)
     }
 
+    /// Another client has the rank at `index`, or waits there: requests queue there again. If others have the rest, not before
+    /// `lease` is over since it was passed over: waiters would hand it on to each other, and the holder of the rest would
+    /// not come to write its record there.
+    pub(super) fn found_held(&mut self, index: usize, lease: Duration, now: Instant) {
+        let others = self.all.iter().enumerate();
+        let others = others.filter(|(other, rank)| *other != index && rank.is_held());
+        let may_be_waiters = 2 * others.count() >= self.all.len();
+        let rank = &mut self.all[index];
+        let is_early = |at: Instant| may_be_waiters && now < at + lease;
+        if rank.is_held() {
+            rank.passed_over_at = rank.passed_over_at.filter(|at| is_early(*at));
+        }
+    }
+
     /// No request queues at the lead until another client has it.
-    pub(super) fn pass_over_lead(&mut self) {
+    pub(super) fn pass_over_lead(&mut self, now: Instant) {
         self.useless_at = None;
         if let Some(lead) = self.lead() {
-            self.all[lead].is_passed_over = true;
+            self.all[lead].passed_over_at = Some(now);
         }
     }
 
@@ -236,11 +269,25 @@ impl Ranks {
     /// If the record was found gone, or ended unheard of, it may have been released by force, and those of other ranks with
     /// it: a majority must have been renewed since.
     fn may_install(&self, rank: &Rank, now: Instant) -> bool {
-        let Some(gone_at) = rank.gone_at else {
+        let Some(Gone { found_at, .. }) = rank.gone else {
             return true;
         };
-        let is_renewed = |rank: &&Rank| rank.is_live(now) && rank.lease.sent() >= gone_at;
-        2 * self.all.iter().filter(is_renewed).count() > self.all.len()
+        let is_renewed = |rank: &Rank| rank.is_live(now) && rank.lease.sent() >= found_at;
+        self.is_majority(is_renewed)
+    }
+
+    /// Whether it may have been released by force, and be held by no more than what was written again since: a record was
+    /// found gone before its time, and no majority has had its records since before that one was last seen.
+    pub(super) fn may_be_taken(&self, now: Instant) -> bool {
+        let seen = self.all.iter().filter_map(|rank| rank.gone?.seen_at);
+        seen.min().is_some_and(|seen_at| {
+            let is_older = |rank: &Rank| rank.written_at.is_none_or(|at| at <= seen_at);
+            !self.is_majority(|rank| rank.is_live(now) && is_older(rank))
+        })
+    }
+
+    fn is_majority(&self, is_such: impl Fn(&Rank) -> bool) -> bool {
+        2 * self.all.iter().filter(|rank| is_such(rank)).count() > self.all.len()
     }
 
     pub(super) fn answers(&self) -> Vec<Answer> {

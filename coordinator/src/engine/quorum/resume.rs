@@ -110,7 +110,7 @@ impl ReplicatedLease {
                 return Err(AcquireError::TooLate);
             }
             events::replica_granted(lease, now);
-            rank.granted(token);
+            rank.granted(token, false);
         }
         at.keep(lease);
         Ok(true)

@@ -51,7 +51,7 @@ impl ReplicatedLease {
                 return self.look_after();
             }
             if ranks.is_lead_useless(self.now()) {
-                ranks.pass_over_lead();
+                ranks.pass_over_lead(self.now());
             }
             let lead = ranks.lead();
             let first = &ranks.all[lead.unwrap_or(0)].lease;

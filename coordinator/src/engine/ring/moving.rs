@@ -83,7 +83,7 @@ impl LeaseRenewer {
         }
         drop(in_flight);
         events::renewed(lease, false, sent, now);
-        lease.receiver.renewed(lease);
+        lease.receiver.renewed(lease, false);
         to.keep(lease);
         self.remove(lease, epoch);
         if contended {

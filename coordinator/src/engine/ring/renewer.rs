@@ -404,7 +404,7 @@ impl LeaseRenewer {
                 }
                 let useful = lease.is_held(now);
                 events::renewed(lease, reclaimed, sent, now);
-                lease.receiver.renewed(lease);
+                lease.receiver.renewed(lease, reclaimed);
                 self.driver.metrics().renewal(Renewal::Renewed);
                 match useful {
                     true => self.keep_as(lease, mode, now),
