@@ -39,7 +39,8 @@ pub struct Ticket<'h> {
 /// after the claim time. That is so if its process was stopped or killed, or its connection was in
 /// trouble, for so long; a lost message is no excuse. It also ends if its shard began another life,
 /// and the queue vanished or came back as it had been: a recovery period is no shorter than a
-/// lease, grants nothing, and no answer in it tells of a place.
+/// lease, grants nothing, and no answer in it tells of a place. It ends when its key is taken from its holders by force:
+/// the ticket may be one of them, and not know it yet.
 ///
 /// A place is at one shard, and is lost once the slot is sealed there: the waiter queues again at the next
 /// shard. So once slots move, a place is certain only until another answer or a grant shows that the waiter
@@ -107,6 +108,7 @@ impl<'h> Tickets<'h> {
             }
         }
         let moves = Moves::of(history);
+        let forced = times_of(history, Fault::ForceRelease);
         let mut of_key: BTreeMap<Line<'_>, Vec<Ticket<'_>>> = BTreeMap::new();
         for (((key, rank), nonce), recorded) in recorded {
             let Some(began) = recorded.first else {
@@ -123,7 +125,7 @@ impl<'h> Tickets<'h> {
                 preferred: recorded.preferred,
                 began,
                 granted: recorded.granted,
-                stays: recorded.stays(keep_ms, &moves),
+                stays: recorded.stays(keep_ms, &moves, forced.get(key).map_or(&[], Vec::as_slice)),
             });
         }
         let all = of_key.values_mut();
@@ -183,7 +185,7 @@ impl<'h> Recorded<'h> {
         }
     }
 
-    fn stays(&self, keep_ms: u64, moves: &Moves) -> Vec<Stay<'h>> {
+    fn stays(&self, keep_ms: u64, moves: &Moves, forced: &[Range<u64>]) -> Vec<Stay<'h>> {
         let granted = self.granted.map(|(t_ns, _)| t_ns);
         let over = [granted, self.gave_up_ns].into_iter().flatten().min();
         let grant = self.granted.map(|(_, grant)| grant);
@@ -198,6 +200,8 @@ impl<'h> Recorded<'h> {
             let until_ns = over.map_or(silent, |over| over.min(silent));
             let next = answers.peek().filter(|next| next.t_ns <= until_ns);
             let until_ns = next.map_or(until_ns, |next| next.t_ns);
+            let forced = forced.iter().filter(|time| time.end > known.t_ns);
+            let until_ns = forced.map(|time| time.start).fold(until_ns, u64::min);
             let stay = Stay {
                 known,
                 until_ns,
@@ -239,7 +243,10 @@ impl Moves {
         let begun = resizes.find(|event| matches!(event.deed.kind, Kind::Begin | Kind::Resize));
         Self {
             since_ns: begun.map_or(u64::MAX, |event| event.t_ns),
-            turned_back: turned_back(history),
+            turned_back: times_of(history, Fault::TurnBack)
+                .into_values()
+                .flatten()
+                .collect(),
         }
     }
 
@@ -254,15 +261,15 @@ impl Moves {
     }
 }
 
-/// The times during which a resize was being turned back.
-fn turned_back(history: &History) -> Vec<Range<u64>> {
-    let mut times: Vec<Range<u64>> = Vec::new();
-    for event in &history.events {
-        if event.deed.fault != Some(Fault::TurnBack) {
-            continue;
-        }
-        match (event.deed.phase, times.last_mut()) {
-            (Phase::Invoke, _) => times.push(event.t_ns..u64::MAX),
+/// The times of that fault, by the key that it concerns.
+fn times_of(history: &History, fault: Fault) -> HashMap<&str, Vec<Range<u64>>> {
+    let mut times: HashMap<&str, Vec<Range<u64>>> = HashMap::new();
+    let events = history.events.iter();
+    for event in events.filter(|event| event.deed.fault == Some(fault)) {
+        let of_key = times.entry(event.deed.key.as_deref().unwrap_or_default());
+        let of_key = of_key.or_default();
+        match (event.deed.phase, of_key.last_mut()) {
+            (Phase::Invoke, _) => of_key.push(event.t_ns..u64::MAX),
             (_, Some(last)) => last.end = event.t_ns,
             (_, None) => {}
         }

@@ -117,6 +117,11 @@ fn a_waiter_whose_slot_turns_back_has_no_certain_place() {
 }
 
 #[test]
+fn a_waiter_may_lose_by_force_what_it_does_not_know_to_have() {
+    passes(queueing::newcomer_granted_before_one_that_was_released_by_force);
+}
+
+#[test]
 fn a_waiter_for_a_short_hold_may_miss_its_turn() {
     passes(queueing::newcomer_granted_before_one_whose_turn_is_short);
 }

@@ -129,6 +129,18 @@ pub(crate) fn newcomer_granted_before_one_whose_slot_turns_back(
     newcomer_granted_between(history, &[turns_back])
 }
 
+/// It may have been one of the holders, and not have heard of it: this is no violation.
+pub(crate) fn newcomer_granted_before_one_that_was_released_by_force(
+    history: &History,
+) -> Option<History> {
+    let forces = Deed {
+        fault: Some(Fault::ForceRelease),
+        key: Some("a key of its own".into()),
+        ..Deed::invoke(2_000_000, Kind::Nemesis)
+    };
+    newcomer_granted_between(history, &[forces])
+}
+
 /// Its turn may have come, and ended with its hold, before it heard of it: this is no violation.
 pub(crate) fn newcomer_granted_before_one_whose_turn_is_short(
     history: &History,
