@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_api::Error;
+use ringfence_coordinator::name::Label;
 
 /// A length of time.
 pub(crate) fn length(
@@ -42,6 +43,11 @@ pub(crate) fn to_length(length: Duration) -> prost_types::Duration {
         seconds: i64::MAX,
         nanos: 0,
     })
+}
+
+/// The name shown to others, as it is kept: a long one is cut at once, for it is held as long as its lock is waited for.
+pub(crate) fn label(text: &str) -> String {
+    Label::new(text).as_str().to_owned()
 }
 
 /// The namespace named in a request.

@@ -11,10 +11,12 @@ use axum::{
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use ringfence_client::{Client, EngineMetrics};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::dashboard::{self, Dashboard};
+use crate::{
+    connections::{Numbers, Requests},
+    dashboard::{self, Dashboard},
+};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -28,8 +30,8 @@ struct Monitor {
 /// Serves the numbers of `client`, and the dashboard or the reason why there is none, at `listener`, if there is one. Ends
 /// only if the system fails.
 pub(crate) async fn serve(
-    listener: Option<TcpListener>,
-    client: &Client,
+    listener: Option<Requests>,
+    (client, connections): (Client, Numbers),
     stopping: CancellationToken,
     dashboard: Result<Arc<Dashboard>, &'static str>,
 ) {
@@ -38,6 +40,7 @@ pub(crate) async fn serve(
     };
     let mut registry = Registry::default();
     client.register_metrics(&mut registry);
+    connections.register(&mut registry);
     let monitor = Arc::new(Monitor {
         registry,
         metrics: client.metrics(),

@@ -11,7 +11,7 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{BootClock, Client, Clock};
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     body::Body,
@@ -29,7 +29,7 @@ use crate::{
     Config, Limits, Tls,
     access::Authentication,
     admin::Admin,
-    connections::{STREAMS_KEPT, accept},
+    connections::{Numbers, Port, Requests, STREAMS_KEPT, accept},
     counters::Counters,
     dashboard::Dashboard,
     latches::Latches,
@@ -42,6 +42,9 @@ use crate::{
 /// A connection without traffic is checked this often, and closed if no answer comes in time.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections of the monitor's port at a time, and of one address.
+const MONITOR_CONNECTIONS: (usize, usize) = (512, 128);
 
 /// After the grace, calls under way have this long to end.
 const LAST_CALLS: Duration = Duration::from_secs(1);
@@ -166,7 +169,13 @@ impl Service {
         let admin = Admin::new(client.clone(), stopping.clone(), grace);
         let served = (locks, sessions, latches, admin);
         let router = router(server, &client, served, &health, &authentication);
-        let connections = accept(listener, limits.connections, limits.streams);
+        let numbers = Numbers::default();
+        let places = (limits.connections, limits.connections_per_address);
+        let connections = accept(
+            listener,
+            Port::new("service", places, &numbers),
+            limits.streams,
+        );
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
         let stop = async {
@@ -181,13 +190,29 @@ impl Service {
             closing.cancel();
             tokio::time::sleep(LAST_CALLS).await;
         };
+        let monitor = monitor.map(|listener| Requests {
+            listener,
+            port: Port::new("monitor", MONITOR_CONNECTIONS, &numbers),
+        });
+        // Each is a task: one that is busy keeps no other from its duty. They end with this future.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve);
+        let ran = holds.clone();
+        tasks.spawn(async move {
+            ran.run().await;
+            Ok(())
+        });
+        let monitored = (client.clone(), numbers);
+        let monitor = monitor::serve(monitor, monitored, stopping.clone(), dashboard);
+        tasks.spawn(async {
+            monitor.await;
+            Ok(())
+        });
         let served = tokio::select! {
-            biased;
-            served = serve => served,
+            Some(ended) = tasks.join_next() => ended.expect("it does not panic"),
             () = stop => Ok(()),
-            () = holds.run() => Ok(()),
-            () = monitor::serve(monitor, &client, stopping.clone(), dashboard) => Ok(()),
         };
+        tasks.shutdown().await;
         let left = holds.forget();
         let unsent = client.close().await;
         tracing::info!(held = left, unsent, "stopped");

@@ -6,11 +6,16 @@ use prost::Message as _;
 use prost_types::{FileDescriptorProto, ServiceDescriptorProto};
 use ringfence_api::{
     Effect, Error, Reason,
-    v1::{SessionRequest, SessionTerms, session_service_client::SessionServiceClient},
+    v1::{
+        ReleaseRequest, SessionRequest, SessionTerms, lock_service_client::LockServiceClient,
+        session_service_client::SessionServiceClient,
+    },
 };
+use ringfence_server::Roles;
+use ringfence_test_support::eventually;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 use tonic::{Code, Status};
@@ -26,7 +31,11 @@ use tonic_reflection::pb::{
     },
 };
 
-use super::scene::{Scene, acquire, ask};
+use super::{
+    access::{principal, with},
+    monitor::counted,
+    scene::{Scene, acquire, ask},
+};
 
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused() {
@@ -118,16 +127,90 @@ async fn connections_beyond_the_limit_wait() {
     timeout(Duration::from_secs(120), url_taken).await.unwrap();
 }
 
+/// Whether the coordinator closes `stream`.
+async fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut sent = Vec::new();
+    let closed = timeout(Duration::from_secs(120), stream.read_to_end(&mut sent));
+    closed.await.is_ok()
+}
+
+/// Whatever it sends: the first bytes of anything, or all of HTTP/2 with calls of a caller that is not known.
 #[tokio::test]
-async fn a_connection_that_sends_nothing_makes_room_for_others() {
-    let scene = Scene::set_with(|config| config.limits.connections = 1).await;
+async fn a_connection_without_a_call_of_a_known_caller_makes_room_for_others() {
+    let scene = Scene::set_with(|config| {
+        config.limits.connections = 3;
+        principal(config, "known", Roles::all());
+    })
+    .await;
+    let mut locks = scene.locks().await;
+    let held = locks.acquire(with("known", ask("key", 30_000, None)));
+    let handle = held.await.unwrap().into_inner().handle;
     let address = scene.url.strip_prefix("http://").unwrap();
-    let _silent = TcpStream::connect(address).await.unwrap();
-    let next = async {
-        let mut locks = scene.locks().await;
-        acquire(&mut locks, ask("key", 1000, None)).await.unwrap();
+    let mut begun = TcpStream::connect(address).await.unwrap();
+    begun.write_all(b"P").await.unwrap();
+    let mut health = HealthClient::new(scene.channel().await);
+    let check = HealthCheckRequest::default();
+    health.check(check.clone()).await.unwrap();
+
+    let mut next = LockServiceClient::new(scene.lazy_channel());
+    let acquired = next.acquire(with("known", ask("other", 30_000, None)));
+    let acquired = timeout(Duration::from_secs(120), acquired).await;
+    acquired.unwrap().unwrap();
+    assert!(is_closed(&mut begun).await);
+    assert!(limited(&scene, "connections").await > 0.0);
+    eventually("both are closed", async || {
+        limited(&scene, "first_call").await == 2.0
+    })
+    .await;
+    // It is kept.
+    let release = with("known", ReleaseRequest { handle });
+    locks.release(release).await.unwrap();
+    assert_eq!(limited(&scene, "first_call").await, 2.0);
+}
+
+/// Connections that reached that limit.
+async fn limited(scene: &Scene, limit: &str) -> f64 {
+    let label = format!("limit=\"{limit}\"");
+    counted(scene, "ringfence_connections_limited_total{", &label).await
+}
+
+#[tokio::test]
+async fn more_connections_of_one_address_are_closed() {
+    let scene = Scene::set_with(|config| config.limits.connections_per_address = 1).await;
+    let mut locks = scene.locks().await;
+    acquire(&mut locks, ask("key", 1000, None)).await.unwrap();
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let mut second = TcpStream::connect(address).await.unwrap();
+    assert!(is_closed(&mut second).await);
+    assert_eq!(limited(&scene, "connections_per_address").await, 1.0);
+    drop(locks);
+    let again = async || {
+        let mut locks = LockServiceClient::new(scene.lazy_channel());
+        acquire(&mut locks, ask("other", 1000, None)).await.is_ok()
     };
-    timeout(Duration::from_secs(120), next).await.unwrap();
+    eventually("its place is free", again).await;
+}
+
+/// Requests that do not end take no place of others.
+#[tokio::test]
+async fn the_monitor_answers_while_one_address_sends_no_requests() {
+    let scene = Scene::set().await;
+    let mut hogs = Vec::new();
+    for nth in 0..129 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut hog = socket.connect(scene.monitor).await.unwrap();
+        let sent = hog.write_all(b"GET /healthz HT").await;
+        assert!(sent.is_ok() || nth == 128);
+        hogs.push(hog);
+    }
+    let mut last = hogs.pop().unwrap();
+    assert!(is_closed(&mut last).await, "more than 128");
+    assert_eq!(limited(&scene, "connections_per_address").await, 1.0);
+    for hog in &mut hogs {
+        assert!(is_closed(hog).await, "no request");
+    }
+    assert_eq!(limited(&scene, "first_call").await, 128.0);
 }
 
 #[tokio::test]

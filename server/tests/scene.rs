@@ -78,6 +78,12 @@ impl Coordinator {
         endpoint.connect().await.unwrap()
     }
 
+    /// A connection of its own, opened with its first call.
+    pub(crate) fn lazy_channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(self.url.clone()).unwrap();
+        endpoint.connect_lazy()
+    }
+
     pub(crate) async fn locks(&self) -> LockServiceClient<Channel> {
         LockServiceClient::new(self.channel().await)
     }

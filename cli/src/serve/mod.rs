@@ -1,5 +1,6 @@
 //! `ringfence serve`, `ringfence dev` and `ringfence config`: a coordinator, and its settings.
 
+mod descriptors;
 pub(super) mod dev;
 mod notify;
 
@@ -135,6 +136,9 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
     show(match command {
         Command::Check(settings) => {
             let config = settings.load()?;
+            if let Some(warning) = descriptors::too_few(&config) {
+                tracing::warn!("{warning}");
+            }
             let shards = config.shards.len();
             format!("good: serves on {}, shards: {shards}\n", config.listen)
         }
@@ -148,6 +152,10 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
 async fn on_servers(config: &Config) -> Result<(), ServeError> {
     let stop = told_to_stop()?;
     tokio::pin!(stop);
+    descriptors::raise();
+    if let Some(warning) = descriptors::too_few(config) {
+        tracing::warn!("{warning}");
+    }
     let client = tokio::select! {
         biased;
         () = &mut stop => return Ok(()),

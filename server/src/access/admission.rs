@@ -112,7 +112,7 @@ pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted,
 /// Gives `request` a place on its connection.
 pub(crate) fn place<T>(request: &Request<T>) -> Result<Admitted, Error> {
     let places = request.extensions().get::<Places>();
-    let place = places.map(|places| places.0.clone().try_acquire_owned());
+    let place = places.map(|places| places.calls.clone().try_acquire_owned());
     let place = place.transpose().map_err(|_| {
         let message = "more calls at a time on the connection than limits.streams";
         limited(message, PLACE_AFTER)

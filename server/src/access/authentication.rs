@@ -113,6 +113,9 @@ fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
 impl Interceptor for Authentication {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let caller = self.caller(&request)?;
+        if let Some(places) = request.extensions().get::<Places>() {
+            places.known();
+        }
         request.extensions_mut().insert(caller);
         Ok(request)
     }

@@ -61,6 +61,8 @@ pub struct Config {
 pub struct Limits {
     /// `connections`: connections at a time. More connections wait. Default: 1,024.
     pub connections: usize,
+    /// `connections_per_address`: connections of one address. More are closed. Default: 512.
+    pub connections_per_address: usize,
     /// `streams`: calls at a time on one connection, apart from renewals and releases. More calls
     /// are refused. Default: 256.
     pub streams: u32,
@@ -131,6 +133,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
+            connections_per_address: 512,
             streams: 256,
             rate: 20_000,
             session_locks: 4096,
@@ -201,6 +204,11 @@ impl Config {
                 connections: reader
                     .number("limits.connections", 1..=1_000_000)
                     .map_or(Limits::default().connections, |number| number as usize),
+                connections_per_address: reader
+                    .number("limits.connections_per_address", 1..=1_000_000)
+                    .map_or(Limits::default().connections_per_address, |number| {
+                        number as usize
+                    }),
                 streams: reader
                     .number("limits.streams", 1..=100_000)
                     .map_or(Limits::default().streams, |number| number as u32),

@@ -209,6 +209,7 @@ fn write_tls(
 fn write_limits(limits: &Limits, file: &mut File) {
     let Limits {
         connections,
+        connections_per_address,
         streams,
         rate,
         session_locks,
@@ -219,6 +220,11 @@ fn write_limits(limits: &Limits, file: &mut File) {
         "connections",
         connections,
         "Connections at a time; more wait. Default: 1024.",
+    );
+    file.line(
+        "connections_per_address",
+        connections_per_address,
+        "Connections of one address; more are closed. Default: 512.",
     );
     file.line(
         "streams",

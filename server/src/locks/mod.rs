@@ -33,7 +33,7 @@ use crate::{
     access::{Call, admit, caller_of},
     deadline::Deadline,
     errors,
-    fields::{length, namespace, to_length},
+    fields::{label, length, namespace, to_length},
     traces,
 };
 
@@ -88,7 +88,8 @@ impl LockService for Locks {
         let _admitted = admit(&request, Call::Acquire(namespace, key))?;
         let deadline = Deadline::of(&request);
         let caller = caller_of(&request)?.clone();
-        let ask = request.into_inner();
+        let mut ask = request.into_inner();
+        ask.label = label(&ask.label);
         let lease = self.lease(&ask)?;
         let asked = Asked {
             caller: caller.name(),

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     access::Call,
     errors,
-    fields::{length, to_length},
+    fields::{label, length, to_length},
 };
 
 impl Session {
@@ -52,7 +52,7 @@ impl Session {
             let limit = format!("{min:?} to {max:?}");
             return Err(Error::invalid("terms.ttl", format!("{ttl:?}"), limit));
         }
-        let label = terms.label;
+        let label = label(&terms.label);
         Ok(Terms { ttl, label })
     }
 
