@@ -194,20 +194,9 @@ impl Service {
             listener,
             port: Port::new("monitor", MONITOR_CONNECTIONS, &numbers),
         });
-        // Each is a task: one that is busy keeps no other from its duty. They end with this future.
-        let mut tasks = JoinSet::new();
-        tasks.spawn(serve);
-        let ran = holds.clone();
-        tasks.spawn(async move {
-            ran.run().await;
-            Ok(())
-        });
         let monitored = (client.clone(), numbers);
         let monitor = monitor::serve(monitor, monitored, stopping.clone(), dashboard);
-        tasks.spawn(async {
-            monitor.await;
-            Ok(())
-        });
+        let mut tasks = tasks(serve, holds.clone(), monitor);
         let served = tokio::select! {
             Some(ended) = tasks.join_next() => ended.expect("it does not panic"),
             () = stop => Ok(()),
@@ -219,6 +208,27 @@ impl Service {
         served
     }
 }
+
+/// What a service does. Each is a task: one that is busy keeps no other from its duty.
+fn tasks(
+    serve: impl Future<Output = Served> + Send + 'static,
+    holds: Arc<Holds>,
+    monitor: impl Future<Output = ()> + Send + 'static,
+) -> JoinSet<Served> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(serve);
+    tasks.spawn(async move {
+        holds.run().await;
+        Ok(())
+    });
+    tasks.spawn(async {
+        monitor.await;
+        Ok(())
+    });
+    tasks
+}
+
+type Served = Result<(), tonic::transport::Error>;
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     let bound = TcpListener::bind(address).await;

@@ -241,7 +241,7 @@ impl Desk {
     async fn manifest(&mut self, account: usize) -> u64 {
         let name = format!("manifest/{account}");
         match self.ask(&name, CounterOp::ReadManifest).await {
-            CounterReply::Manifest(None) => 0,
+            CounterReply::Manifest(None) | CounterReply::NeverMade => 0,
             CounterReply::Manifest(Some((version, text))) => {
                 assert_eq!(text, format!("version {version}"));
                 version
