@@ -41,7 +41,8 @@ pub(super) fn of_shards(length: Duration, kinds: &[Kind]) -> Minima {
         readers: per_minute(20),
         readers_joined: per_minute(1),
         writers: per_minute(10),
-        writers_handed: per_minute(1),
+        // 19 to 23 in 20 minutes.
+        writers_handed: per_minute(1) / 2,
         shared: per_minute(20),
         downgraded: per_minute(3),
         fixed: per_minute(5),
