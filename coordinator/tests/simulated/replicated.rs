@@ -94,6 +94,27 @@ async fn remove(crew: &Crew, process: &Process, rank: usize) {
     assert!(records(process).await[rank].is_none());
 }
 
+/// Has the shard grant `key` to another client.
+async fn granted_to_another(shard: &MemoryShard, key: LockKey) -> Nonce {
+    let nonce = Nonce {
+        client: ClientId(99),
+        sequence: 1,
+    };
+    let op = Op::Acquire {
+        nonce,
+        label: Label::new("an attempt"),
+        lease: LEASE,
+        mode: LockMode::Exclusive,
+        preferred: false,
+        tokens: 1,
+        ticket: None,
+        proof: None,
+    };
+    let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
+    link.call(&[request(key, op)]).await.unwrap();
+    nonce
+}
+
 fn waits(process: &Process) -> JoinHandle<Guard> {
     let engine = process.engine.clone();
     tokio::spawn(async move { acquire_as(&engine, lock()).await })
@@ -298,22 +319,7 @@ async fn a_forced_release_leaves_what_an_attempt_was_granted() {
     let key = key_at(&holding, &third).await;
     holding.wires[&third].mute(true);
     remove(&crew, &operating, 2).await;
-    let nonce = Nonce {
-        client: ClientId(99),
-        sequence: 1,
-    };
-    let op = Op::Acquire {
-        nonce,
-        label: Label::new("an attempt"),
-        lease: LEASE,
-        mode: LockMode::Exclusive,
-        preferred: false,
-        tokens: 1,
-        ticket: None,
-        proof: None,
-    };
-    let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();
-    link.call(&[request(key, op)]).await.unwrap();
+    let nonce = granted_to_another(&shard, key).await;
     let released = operating.force_release(&LEDGER, b"key", "a test").await;
     assert_eq!(released.unwrap().len(), 1);
     let left = records(&operating).await;
@@ -329,6 +335,23 @@ async fn a_record_that_is_gone_is_written_again_while_a_majority_is_renewed() {
     remove(&crew, &process, 0).await;
     let is_whole = async || records(&process).await[0].is_some();
     within(LEASE, "it is written again", is_whole).await;
+    assert!(guard.is_held());
+}
+
+/// The others were renewed since: it was no release by force.
+#[tokio::test(start_paused = true)]
+async fn a_lock_whose_record_was_gone_is_kept_when_another_replica_loses_its_memory_later() {
+    let mut crew = crew().await;
+    let process = crew.process().await;
+    let ranks = by_rank(&crew, &process).await;
+    let guard = acquire_as(&process, lock()).await;
+    let key = key_at(&process, &ranks[0].0).await;
+    remove(&crew, &process, 0).await;
+    // The record cannot be written again there.
+    granted_to_another(&ranks[0].1, key).await;
+    sleep(2 * LEASE / 3).await;
+    ranks[1].1.faults().forget();
+    sleep(2 * LEASE).await;
     assert!(guard.is_held());
 }
 

@@ -123,8 +123,9 @@ impl ReplicatedLease {
     pub(super) fn extend(&self) {
         let renewed = {
             // Under the lock, so that no rank is lost in between.
-            let ranks = self.ranks.lock();
+            let mut ranks = self.ranks.lock();
             let now = self.now();
+            ranks.acquit(now);
             if ranks.may_be_taken(now) {
                 drop(ranks);
                 return self.shorten();

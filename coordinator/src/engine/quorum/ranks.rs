@@ -45,7 +45,8 @@ pub(super) struct Rank {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gone {
     pub(super) found_at: Instant,
-    /// When it was last seen, if it was found gone before its time: by force, or by a step of the shard's clock.
+    /// When it was last seen, if it was found gone before its time, by force or by a step of the shard's clock, and nothing
+    /// tells by which.
     pub(super) seen_at: Option<Instant>,
 }
 
@@ -109,6 +110,11 @@ impl Rank {
     /// Whether it has a record that lasts at `now`.
     fn is_live(&self, now: Instant) -> bool {
         matches!(self.answer, Answer::Granted(grant) if now < grant.deadline)
+    }
+
+    /// Whether its record lasts at `now`, and is the one of `then`.
+    fn had_it(&self, then: Instant, now: Instant) -> bool {
+        self.is_live(now) && self.written_at.is_none_or(|at| at <= then)
     }
 
     /// Its shard, and the reason why that has not granted it, if the reason is no holder. `silent`: no answer yet is a
@@ -280,10 +286,24 @@ impl Ranks {
     /// found gone before its time, and no majority has had its records since before that one was last seen.
     pub(super) fn may_be_taken(&self, now: Instant) -> bool {
         let seen = self.all.iter().filter_map(|rank| rank.gone?.seen_at);
-        seen.min().is_some_and(|seen_at| {
-            let is_older = |rank: &Rank| rank.written_at.is_none_or(|at| at <= seen_at);
-            !self.is_majority(|rank| rank.is_live(now) && is_older(rank))
-        })
+        seen.min()
+            .is_some_and(|seen_at| !self.is_majority(|rank| rank.had_it(seen_at, now)))
+    }
+
+    /// Records that were found gone were not released by force, if a majority had its records before, and was renewed since.
+    pub(super) fn acquit(&mut self, now: Instant) {
+        let is_proven = |gone: &Gone| {
+            let seen_at = gone.seen_at?;
+            let is_renewed = |rank: &Rank| rank.lease.sent() >= gone.found_at;
+            Some(self.is_majority(|rank| rank.had_it(seen_at, now) && is_renewed(rank)))
+        };
+        let proven = |rank: &Rank| rank.gone.as_ref().and_then(is_proven) == Some(true);
+        let proven: Vec<bool> = self.all.iter().map(proven).collect();
+        for (rank, is_proven) in self.all.iter_mut().zip(proven) {
+            if let Some(gone) = rank.gone.as_mut().filter(|_| is_proven) {
+                gone.seen_at = None;
+            }
+        }
     }
 
     fn is_majority(&self, is_such: impl Fn(&Rank) -> bool) -> bool {
