@@ -15,15 +15,16 @@ pub(super) fn raise() {
     }
 }
 
-/// Says so, if the system allows fewer open files than the connections of `config` need.
-pub(super) fn too_few(config: &Config) -> Option<String> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
-    let needed = config.limits.connections as u64 + OTHERS;
-    (hard < needed).then(|| {
-        format!(
-            "limits.connections is {}, needs {needed} open files with those of the coordinator itself; the system allows \
-             {hard} (ulimit -Hn, LimitNOFILE of a systemd unit)",
-            config.limits.connections
-        )
-    })
+/// Warns if the system allows fewer open files than the connections of `config` need.
+pub(super) fn check(config: &Config) {
+    let connections = config.limits.connections;
+    let needed = connections as u64 + OTHERS;
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && hard < needed
+    {
+        tracing::warn!(
+            "limits.connections is {connections}, needs {needed} open files with those of the coordinator itself; the \
+             system allows {hard} (ulimit -Hn, LimitNOFILE of a systemd unit)"
+        );
+    }
 }

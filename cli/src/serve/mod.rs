@@ -136,9 +136,7 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
     show(match command {
         Command::Check(settings) => {
             let config = settings.load()?;
-            if let Some(warning) = descriptors::too_few(&config) {
-                tracing::warn!("{warning}");
-            }
+            descriptors::check(&config);
             let shards = config.shards.len();
             format!("good: serves on {}, shards: {shards}\n", config.listen)
         }
@@ -153,9 +151,7 @@ async fn on_servers(config: &Config) -> Result<(), ServeError> {
     let stop = told_to_stop()?;
     tokio::pin!(stop);
     descriptors::raise();
-    if let Some(warning) = descriptors::too_few(config) {
-        tracing::warn!("{warning}");
-    }
+    descriptors::check(config);
     let client = tokio::select! {
         biased;
         () = &mut stop => return Ok(()),

@@ -151,7 +151,7 @@ impl ReplicatedLease {
             let mut ranks = self.ranks.lock();
             let found = ranks.of(nonce).filter(|_| !self.is_over());
             let may_be_taken = found.is_some_and(|(_, rank)| {
-                let may_be_taken = rank.is_gone(self.now());
+                let may_be_taken = rank.found_gone(self.now());
                 self.renew_rank(rank);
                 may_be_taken
             });

@@ -90,7 +90,7 @@ impl Rank {
     }
 
     /// Its record is gone. Returns whether it may have been released by force.
-    pub(super) fn is_gone(&mut self, now: Instant) -> bool {
+    pub(super) fn found_gone(&mut self, now: Instant) -> bool {
         // At a shard that is new to the lock, memory was lost.
         let is_new = || self.lease.in_flight.lock().here.to_put_back;
         let may_be_taken = self.is_granted() && !is_new();
@@ -292,16 +292,19 @@ impl Ranks {
 
     /// Records that were found gone were not released by force, if a majority had its records before, and was renewed since.
     pub(super) fn acquit(&mut self, now: Instant) {
-        let is_proven = |gone: &Gone| {
-            let seen_at = gone.seen_at?;
+        for index in 0..self.all.len() {
+            let Some(gone) = self.all[index].gone else {
+                continue;
+            };
+            let Some(seen_at) = gone.seen_at else {
+                continue;
+            };
             let is_renewed = |rank: &Rank| rank.lease.sent() >= gone.found_at;
-            Some(self.is_majority(|rank| rank.had_it(seen_at, now) && is_renewed(rank)))
-        };
-        let proven = |rank: &Rank| rank.gone.as_ref().and_then(is_proven) == Some(true);
-        let proven: Vec<bool> = self.all.iter().map(proven).collect();
-        for (rank, is_proven) in self.all.iter_mut().zip(proven) {
-            if let Some(gone) = rank.gone.as_mut().filter(|_| is_proven) {
-                gone.seen_at = None;
+            if self.is_majority(|rank| rank.had_it(seen_at, now) && is_renewed(rank)) {
+                self.all[index].gone = Some(Gone {
+                    seen_at: None,
+                    ..gone
+                });
             }
         }
     }

@@ -176,7 +176,13 @@ impl CounterLink for RedisLink {
 #[async_trait]
 impl ControlLink for RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        let is_synced = self.is_synced().await?;
+        let origin = match arm.counters {
+            Counters::Never => {
+                let is_synced = self.is_synced().await?;
+                counters::origin(&self.connection, is_synced)
+            }
+            Counters::Kept | Counters::Lost => String::new(),
+        };
         let Connection {
             keys,
             server,
@@ -227,7 +233,7 @@ impl ControlLink for RedisLink {
                 Counters::Kept => "",
                 Counters::Lost => "lost",
             })
-            .arg(counters::origin(&self.connection, is_synced));
+            .arg(origin);
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {

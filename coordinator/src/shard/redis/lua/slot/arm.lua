@@ -30,7 +30,7 @@ ARGV[13] open     which slots are open: a bit per slot, in whole words of 4 byte
 ARGV[14] declared map version at which a namespace was last declared
 ARGV[15] place    the address that the server is reached at
 ARGV[16] made     "never": no counter was made in these slots, or "lost": a dead shard had some of them; else ""
-ARGV[17] origin   as in `counters`
+ARGV[17] origin   as in `counters`, with "never"
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
