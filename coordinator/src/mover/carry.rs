@@ -2,13 +2,14 @@
 //!
 //! A slot's counters do not change after its seal. So they are copied at once, before the held locks are known. The
 //! mover lists them again and again until none is left, so no step depends on the work of another mover, or on the
-//! state of a mover that died. Blocks of ids are copied before the seal; after the seal, only the blocks that the next
-//! shard lacks. So the time for which a slot is sealed does not grow with the number of remembered ids.
+//! state of a mover that died. Blocks of ids, and the requests of groups with many open ones, are copied before the seal;
+//! after the seal, only what the next shard lacks. So the time for which a slot is sealed does not grow with their number.
 
 use ringfence_ring::Slot;
 
 use super::{
     Phase,
+    copy::OpenAhead,
     lives::lives,
     shards::Trouble,
     slot_migration::{Report, SlotMigration},
@@ -57,12 +58,13 @@ impl SlotMigration {
     }
 
     /// Has the next shard serve the counters of `slots`, which are sealed at the former shard and imported at the next
-    /// one.
+    /// one. `open`: what it has of their open requests.
     pub(super) async fn carry(
         &self,
         record: &Topology,
         migration: &Migration,
         slots: &[Slot],
+        mut open: OpenAhead,
     ) -> Result<(), Trouble> {
         let (epoch, from) = (self.epoch, &self.from.0);
         let (slots, when) = (slots.to_vec(), When::Sealed);
@@ -75,7 +77,7 @@ impl SlotMigration {
             }
             let mut groups = Vec::new();
             for group in left.groups {
-                let copy = self.copy(record, migration, &group).await?;
+                let copy = self.copy(record, migration, &group, &mut open).await?;
                 groups.push((group.key, copy));
             }
             let count = groups.len();

@@ -1,5 +1,7 @@
-//! Copies a group of counters from the former shard to the next, piece by piece: its blocks before its slot is sealed,
-//! the rest after that.
+//! Copies a group of counters from the former shard to the next, piece by piece: its blocks and its open requests
+//! before its slot is sealed, the rest after that.
+
+use std::collections::BTreeMap;
 
 use ringfence_ring::Slot;
 use tokio::time::{Instant, sleep};
@@ -7,38 +9,46 @@ use tokio::time::{Instant, sleep};
 use super::{Phase, shards::Trouble, slot_migration::SlotMigration};
 use crate::{
     ids::Life,
-    limits::{COPY_AHEAD_TIMES, COPY_BLOCKS},
+    limits::{COPY_AHEAD_TIMES, COPY_BLOCKS, COPY_ROWS},
+    name::LockKey,
     shard::{
-        Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Excerpt, Group, Piece,
+        Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Cursor, Excerpt, Group, Piece,
         PutAside, Stamp, When,
     },
     topology::{Migration, Topology},
 };
 
+/// Groups whose open requests the next shard has put aside, and where the changes since are to be read. Another mover
+/// does not know it, and copies them anew.
+pub(super) type OpenAhead = BTreeMap<LockKey, Cursor>;
+
 impl SlotMigration {
-    /// Has the next shard put aside the blocks of `slots` that are not sealed yet. Repeats that for blocks made
-    /// meanwhile, until one piece or none was left.
+    /// Has the next shard put aside the blocks and the open requests of `slots` that are not sealed yet. Repeats that for
+    /// what changes meanwhile, until one piece or none was left.
     pub(super) async fn copy_ahead(
         &self,
         record: &Topology,
         migration: &Migration,
         slots: &[Slot],
-    ) -> Result<(), Trouble> {
+    ) -> Result<OpenAhead, Trouble> {
+        let mut open = OpenAhead::new();
         for _ in 0..COPY_AHEAD_TIMES {
-            if self.copy_new_blocks(record, migration, slots).await? <= 1 {
+            let copied = self.copy_changes(record, migration, slots, &mut open).await;
+            if copied? <= 1 {
                 break;
             }
         }
         self.around.observer.tell(Phase::CopiedAhead);
-        Ok(())
+        Ok(open)
     }
 
-    /// Has the next shard put aside the blocks that it lacks. Returns the number of pieces.
-    async fn copy_new_blocks(
+    /// Has the next shard put aside the blocks and the open requests that it lacks. Returns the number of pieces.
+    async fn copy_changes(
         &self,
         record: &Topology,
         migration: &Migration,
         slots: &[Slot],
+        open: &mut OpenAhead,
     ) -> Result<usize, Trouble> {
         let mut copied = 0;
         let mut ask = AskGroups {
@@ -56,12 +66,46 @@ impl SlotMigration {
                     copied += 1;
                     self.shards.pause().await;
                 }
+                copied += self.copy_open(record, migration, group, open).await?;
             }
             let Some(next) = page.next else {
                 return Ok(copied);
             };
             ask.when = When::Before(Some(next));
             self.shards.pause().await;
+        }
+    }
+
+    /// Has the next shard put aside the open requests of `group`, or what changed of them since that was done. Notes how
+    /// far that is, unless few are open or changes were missed. Returns the number of full pieces.
+    async fn copy_open(
+        &self,
+        record: &Topology,
+        migration: &Migration,
+        group: &Group,
+        open: &mut OpenAhead,
+    ) -> Result<usize, Trouble> {
+        let (mut after, mut full) = (open.remove(&group.key), 0);
+        loop {
+            let excerpt = Excerpt::Open(after);
+            let copied = self.copy_piece(record, migration, group, excerpt).await?;
+            let Some((
+                Piece {
+                    next: Some(next), ..
+                },
+                rows,
+            )) = copied
+            else {
+                return Ok(full);
+            };
+            self.around.observer.tell(Phase::Copied);
+            if rows < COPY_ROWS {
+                open.insert(group.key.clone(), next);
+                return Ok(full);
+            }
+            after = Some(next);
+            full += 1;
+            self.shards.pause_briefly().await;
         }
     }
 
@@ -72,18 +116,27 @@ impl SlotMigration {
         record: &Topology,
         migration: &Migration,
         group: &Group,
+        open: &mut OpenAhead,
     ) -> Result<Option<CopyOf>, Trouble> {
         let source = self.source(record)?;
+        if open.contains_key(&group.key) {
+            self.copy_open(record, migration, group, open).await?;
+        }
+        let is_rest = open.contains_key(&group.key);
+        let rows = |after| match is_rest {
+            true => Excerpt::Rest(after),
+            false => Excerpt::Rows(after),
+        };
         let (mut sizes, mut stamp) = (Vec::new(), Stamp::default());
         if let Some(lacked) = self.lacked(record, migration, group).await? {
             let blocks = lacked.chunks(COPY_BLOCKS);
             let mut left: Vec<_> = blocks.map(|some| Excerpt::Blocks(some.to_vec())).collect();
-            left.push(Excerpt::Rows(None));
+            left.push(rows(None));
             left.reverse();
             while let Some(excerpt) = left.pop() {
                 let began = Instant::now();
                 let copied = self.copy_piece(record, migration, group, excerpt).await?;
-                let Some(piece) = copied else {
+                let Some((piece, _)) = copied else {
                     // Another mover was faster, and nothing is left to drop; or a later record moves the slot
                     // elsewhere.
                     return Ok(Some(CopyOf { source, stamp }));
@@ -92,7 +145,7 @@ impl SlotMigration {
                 // Shards serve others, too. But the counter is out of reach: the pauses for other slots do not delay it.
                 sleep(began.elapsed()).await;
                 (sizes, stamp) = (piece.sizes, piece.stamp);
-                left.extend(piece.next.map(|next| Excerpt::Rows(Some(next))));
+                left.extend(piece.next.map(|next| rows(Some(next))));
             }
         }
         let arrive = Arrive {
@@ -129,15 +182,15 @@ impl SlotMigration {
         }
     }
 
-    /// Has the next shard put a piece of `group` aside. Returns the piece without its rows; `None` if the former shard
-    /// has no such piece.
+    /// Has the next shard put a piece of `group` aside. Returns the piece without its rows, and their number; `None` if
+    /// the former shard has no such piece.
     async fn copy_piece(
         &self,
         record: &Topology,
         migration: &Migration,
         group: &Group,
         what: Excerpt,
-    ) -> Result<Option<Piece>, Trouble> {
+    ) -> Result<Option<(Piece, usize)>, Trouble> {
         let copy = CopyOut {
             epoch: self.epoch,
             key: group.key.clone(),
@@ -147,6 +200,8 @@ impl SlotMigration {
         let Some(mut piece) = piece else {
             return Ok(None);
         };
+        let rows = std::mem::take(&mut piece.rows);
+        let count = rows.len();
         let put = CopyIn {
             epoch: self.epoch,
             source: self.source(record)?,
@@ -154,10 +209,10 @@ impl SlotMigration {
                 blocks: Vec::new(),
                 ..group.clone()
             },
-            rows: std::mem::take(&mut piece.rows),
+            rows,
         };
         match self.shards.copy_in(record, &migration.to.0, &put).await? {
-            PutAside::Lacks(_) | PutAside::Arrived => Ok(Some(piece)),
+            PutAside::Lacks(_) | PutAside::Arrived => Ok(Some((piece, count))),
             PutAside::Refused => Err(Trouble::Outdated),
         }
     }

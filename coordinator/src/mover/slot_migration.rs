@@ -210,10 +210,13 @@ impl SlotMigration {
         let mut import = change(&migration.to, Mode::Import, Token::new(self.epoch, 0));
         let mut open = BTreeSet::new();
         for slots in slots.chunks(STEP_SLOTS) {
-            if let Err(trouble) = self.copy_ahead(record, migration, slots).await {
-                self.report_trouble(trouble).await;
-                return Ok(None);
-            }
+            let ahead = match self.copy_ahead(record, migration, slots).await {
+                Ok(ahead) => ahead,
+                Err(trouble) => {
+                    self.report_trouble(trouble).await;
+                    return Ok(None);
+                }
+            };
             seal.slots = slots.to_vec();
             // The shard refuses slots that another mover has shut already; `look` notices that.
             let sealed = self.shards.step(record, &self.from.0, &seal).await?;
@@ -224,7 +227,7 @@ impl SlotMigration {
                 Ok(imported) => {
                     open.extend(imported.refused);
                     self.around.observer.tell(Phase::Imported);
-                    self.carry(record, migration, slots).await
+                    self.carry(record, migration, slots, ahead).await
                 }
                 Err(trouble) => Err(trouble),
             };

@@ -49,7 +49,8 @@ pub struct AskGroups {
 pub enum When {
     /// Slots that are [`Sealed`](super::Mode::Sealed) or [`Shut`](super::Mode::Shut) at the epoch.
     Sealed,
-    /// Slots that no step of the move has reached; of their groups, those that have blocks. From the end of the page
+    /// Slots that no step of the move has reached; of their groups, those with blocks or many open requests. From the
+    /// end of the page
     /// before; `None`: from the start.
     Before(Option<Cursor>),
 }
@@ -99,6 +100,12 @@ pub enum Excerpt {
     /// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows other than blocks, of a group whose slot is sealed, or shut,
     /// at the epoch. From the end of the piece before; `None`: from the start.
     Rows(Option<Cursor>),
+    /// The same without the open requests.
+    Rest(Option<Cursor>),
+    /// About as many rows of open requests. From the end of the piece before: first all, then those that changed since
+    /// the start. A piece without rows: nothing changed since. The slot may also be one that no step of the move has
+    /// reached. No such piece: few requests are open, or not all changes are known; then a copy needs [`Rows`](Self::Rows).
+    Open(Option<Cursor>),
     /// These blocks, as far as they exist. The slot may also be one that no step of the move has reached.
     Blocks(Vec<Block>),
 }
@@ -151,6 +158,13 @@ pub enum Row {
         field: Vec<u8>,
         /// Its value, or its score.
         value: Vec<u8>,
+    },
+    /// A row that was copied, and is gone from the server now.
+    Gone {
+        /// The number of its part.
+        part: u8,
+        /// Its field, or its member.
+        field: Vec<u8>,
     },
 }
 

@@ -22,7 +22,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount};
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
-    segment::{Create, Inspect, Op, Prepare, Refusal, Reply, SegmentView, State},
+    segment::{Cancel, Create, Inspect, Op, Prepare, Refusal, Reply, SegmentView, State},
 };
 use tokio::{
     task::JoinSet,
@@ -279,6 +279,37 @@ impl Desk {
     pub(crate) fn deposits_one(&mut self) -> Op {
         let amount = Amount::new(1).unwrap();
         self.makes(Change::Deposit { amount })
+    }
+
+    /// A reservation of 1 for two hours that nobody made before.
+    pub(crate) fn reserves_one(&mut self) -> Op {
+        let amount = Amount::new(1).unwrap();
+        let deadline_ms = self.now_ms() + 2 * 3_600_000;
+        self.makes(Change::Reserve {
+            amount,
+            deadline_ms,
+        })
+    }
+
+    /// Gives a reservation back.
+    pub(crate) async fn cancel(&mut self, account: usize, reservation: &Op) {
+        let Op {
+            id,
+            generation,
+            caller,
+            ..
+        } = reservation.clone();
+        let cancel = CounterOp::Segment(
+            Cancel {
+                id,
+                generation,
+                caller,
+            }
+            .into(),
+        );
+        let reply = self.ask(&format!("account/{account}"), cancel).await;
+        let cancelled = Reply::Recorded(State::Cancelled);
+        assert_eq!(reply, CounterReply::Segment(Ok(cancelled)));
     }
 
     fn makes(&mut self, change: Change) -> Op {

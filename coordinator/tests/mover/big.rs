@@ -1,11 +1,11 @@
 //! Segments that remember much: what they remember is at the next shard before their slots are sealed.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use parking_lot::Mutex;
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
-    limits::MOVER_PAUSE,
+    limits::{COPY_ROWS, MOVER_PAUSE},
     mover::{Observer, Phase},
     spawn::RedisServer,
     topology::{TopologyStore, shard_id},
@@ -14,7 +14,10 @@ use ringfence_segment_lock::{
     Durability,
     segment::{Reply, State},
 };
-use tokio::sync::watch;
+use tokio::{
+    runtime::{self, Runtime},
+    sync::watch,
+};
 
 use super::{
     bank::{Desk, account_key},
@@ -53,6 +56,19 @@ end
 redis.call('HINCRBY', group .. ':seg', 'newest_count', count)
 ";
 
+/// Adds reservations of 1, as requests do whose deadlines are an hour away.
+const RESERVE: &str = "
+local group, now, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = 1, count do
+  local deadline, low = string.format('%d', now + 3600000 + i), now % 65536
+  local key = struct.pack('>I4I2I4I8', (now - low) / 65536, low, i * 40503 % 2^32, i)
+  redis.call('HSET', group .. ':open', key, string.rep('c', 8) .. 'H1:' .. deadline)
+  redis.call('ZADD', group .. ':due', deadline, key)
+end
+redis.call('HINCRBY', group .. ':seg', 'open', count)
+redis.call('HINCRBY', group .. ':seg', 'held', count)
+";
+
 /// Takes away the first block, as a request does that comes when the block is old.
 const FORGET: &str = "
 local name = redis.call('ZPOPMIN', KEYS[1] .. ':times')[1]
@@ -62,6 +78,8 @@ redis.call('HINCRBY', KEYS[1] .. ':seg', 'packed_count', -tonumber(ARGV[1]))
 
 /// Blocks by their names.
 type Blocks = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Open requests by their keys, and their keys and deadlines in the order of these.
+type Open = (Blocks, Vec<Vec<u8>>);
 
 /// A ring of four servers, and an account at the fourth.
 struct Big {
@@ -105,6 +123,52 @@ impl Big {
     /// Runs a script about the group at the fourth server.
     fn run(&self, script: &str, arguments: &[usize]) {
         run(&self.urls()[3], script, &self.group, arguments);
+    }
+
+    /// Adds reservations.
+    fn reserves(&self, count: usize) {
+        let now_ms = BootClock.unix().as_millis() as usize;
+        self.run(RESERVE, &[now_ms, count]);
+    }
+
+    /// Moves it away after one reservation was given back and another was made: both after the open ones were copied
+    /// ahead. Then does `more` there. Returns how many pieces were copied under the seal.
+    async fn moves_while_reservations_change(&self, more: impl FnOnce() + Send + 'static) -> usize {
+        let mut desk = Desk::new(&ring(&self.stage.store), 2);
+        let account = self.account;
+        let (deposit, first) = (desk.deposits_one(), desk.reserves_one());
+        desk.change(account, deposit).await.unwrap();
+        desk.change(account, first.clone()).await.unwrap();
+        self.reserves(3 * COPY_ROWS);
+        let (server, group) = (self.urls()[3].clone(), self.group.clone());
+        let after = Arc::new(Mutex::new(None));
+        let found = after.clone();
+        let ahead = self.when_ahead(move || {
+            // An observer cannot wait for a request.
+            let change = async {
+                desk.cancel(account, &first).await;
+                let second = desk.reserves_one();
+                desk.change(account, second).await.unwrap();
+            };
+            thread::scope(|scope| scope.spawn(|| runtime().block_on(change)).join().unwrap());
+            *found.lock() = Some(open_at(&server, &group));
+            more();
+        });
+        let sealed = Sealed::default();
+        let counted = sealed.clone();
+        let observer = Observer::new(move |phase| {
+            ahead(phase);
+            counted.count(phase);
+        });
+        self.stage.begin(false).await;
+        self.stage.resize_with(observer).await;
+        let after: Open = after.lock().take().unwrap();
+        assert_eq!(after.0.len(), 3 * COPY_ROWS + 1);
+        let urls = self.urls().into_iter();
+        let mut now: Vec<_> = urls.map(|url| open_at(&url, &self.group)).collect();
+        now.retain(|open| !open.0.is_empty());
+        assert!(now == [after]);
+        *sealed.pieces.lock()
     }
 
     fn urls(&self) -> Vec<String> {
@@ -155,16 +219,16 @@ impl Big {
     }
 
     /// Does `deed` when the next shard has put its blocks aside, before its slot is sealed.
-    fn when_ahead(&self, deed: impl FnOnce() + Send + 'static) -> Observer {
+    fn when_ahead<F: FnOnce() + Send>(&self, deed: F) -> impl Fn(Phase) + use<F> {
         let (urls, deed) = (self.urls(), Mutex::new(Some(deed)));
-        Observer::new(move |phase| {
+        move |phase| {
             if phase == Phase::CopiedAhead
                 && urls.iter().any(|url| !asides(url).is_empty())
                 && let Some(deed) = deed.lock().take()
             {
                 deed();
             }
-        })
+        }
     }
 
     /// Begins to move it away; the mover is gone when the next shard has put its blocks aside. Answers which server that is.
@@ -173,7 +237,7 @@ impl Big {
         let (reach, mut reached) = watch::channel(());
         let observer = self.when_ahead(move || reach.send_replace(()));
         tokio::select! {
-            _ = self.stage.resize_with(observer) => panic!("it was not told"),
+            _ = self.stage.resize_with(Observer::new(observer)) => panic!("it was not told"),
             told = reached.changed() => told.unwrap(),
         }
         let mut urls = self.urls().into_iter();
@@ -205,6 +269,29 @@ fn blocks_at(url: &str, group: &[u8]) -> Blocks {
     all.query(&mut raw(url)).unwrap()
 }
 
+/// The open requests of a group at a server, and their deadlines.
+fn open_at(url: &str, group: &[u8]) -> Open {
+    let mut connection = raw(url);
+    let mut open = redis::cmd("HGETALL");
+    open.arg([group, b":open"].concat());
+    let mut due = redis::cmd("ZRANGE");
+    due.arg([group, b":due"].concat())
+        .arg(0)
+        .arg(-1)
+        .arg("WITHSCORES");
+    (
+        open.query(&mut connection).unwrap(),
+        due.query(&mut connection).unwrap(),
+    )
+}
+
+fn runtime() -> Runtime {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 /// Names of all that is put aside at a server.
 fn asides(url: &str) -> Vec<String> {
     let mut keys = redis::cmd("KEYS");
@@ -233,17 +320,19 @@ impl Sealed {
 #[tokio::test]
 #[ignore = "it measures"]
 async fn a_million_answers() {
-    for (packed, newest) in [
-        (0, 0),
-        (0, 10_000),
-        (1_000_000, 10_000),
-        (4_000_000, 10_000),
-        (8_000_000, 10_000),
+    for (packed, newest, open) in [
+        (0, 0, 0),
+        (0, 0, 130_000),
+        (0, 10_000, 0),
+        (1_000_000, 10_000, 0),
+        (4_000_000, 10_000, 0),
+        (8_000_000, 10_000, 0),
     ] {
         let big = Big::new(packed, newest).await;
+        big.reserves(open);
         let (pieces, longest_wait) = big.moves(MOVER_PAUSE).await;
         println!(
-            "{packed} + {newest} answers: {pieces} pieces while sealed; a call waited {longest_wait:?} at most"
+            "{packed} + {newest} answers, {open} open: {pieces} pieces while sealed; a call waited {longest_wait:?} at most"
         );
     }
 }
@@ -261,6 +350,43 @@ async fn the_copy_under_a_seal_does_not_grow_with_the_remembered_answers() {
     assert!(pieces[1] <= pieces[0] + 1, "{pieces:?}");
 }
 
+#[tokio::test]
+async fn the_copy_under_a_seal_does_not_grow_with_the_open_requests() {
+    let mut pieces = Vec::new();
+    for full in [2, 8] {
+        let big = Big::new(0, 1).await;
+        big.reserves(full * COPY_ROWS);
+        pieces.push(big.moves(PAUSE).await.0);
+        big.nothing_is_put_aside();
+    }
+    assert!(pieces[1] <= pieces[0] + 1, "{pieces:?}");
+}
+
+#[tokio::test]
+async fn requests_that_change_after_they_were_copied_ahead_arrive_as_they_are() {
+    let big = Big::new(0, 1).await;
+    let pieces = big.moves_while_reservations_change(|| {}).await;
+    assert!(pieces <= 3, "{pieces}");
+}
+
+#[tokio::test]
+async fn requests_whose_changes_were_not_noted_are_copied_anew() {
+    let big = Big::new(0, 1).await;
+    let (server, changes) = (
+        big.urls()[3].clone(),
+        [&big.group[..], b":changes"].concat(),
+    );
+    let forget = move || {
+        let gone: usize = redis::cmd("UNLINK")
+            .arg(changes)
+            .query(&mut raw(&server))
+            .unwrap();
+        assert_eq!(gone, 1);
+    };
+    assert!(big.moves_while_reservations_change(forget).await > 3);
+    big.nothing_is_put_aside();
+}
+
 /// What is forgotten at the former shard meanwhile is forgotten; what came is there.
 #[tokio::test]
 async fn blocks_that_change_after_they_were_copied_ahead_arrive_as_they_are() {
@@ -275,7 +401,7 @@ async fn blocks_that_change_after_they_were_copied_ahead_arrive_as_they_are() {
         *found.lock() = blocks_at(&server, &group);
     });
     big.stage.begin(false).await;
-    big.stage.resize_with(observer).await;
+    big.stage.resize_with(Observer::new(observer)).await;
     let after = after.lock();
     assert!(after.len() == before.len() && *after != before);
     assert!(big.blocks() == *after);

@@ -27,7 +27,7 @@ impl Aside {
     /// Adds a row, which may be there already. Rows in a server's encoding are left out: then the group stays incomplete.
     pub(super) fn add(&mut self, row: Row) {
         match row {
-            Row::Stored { .. } => {}
+            Row::Stored { .. } | Row::Gone { .. } => {}
             Row::Manifest(version, manifest) => self.manifest = Some((version, manifest)),
             Row::Segment(segment) => self.segment = Some(segment),
             Row::Id(id, entry) => drop(self.ids.insert(id, entry)),

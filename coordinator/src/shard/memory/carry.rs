@@ -47,7 +47,7 @@ impl Memory {
         };
         let after = match &copy.what {
             Excerpt::Rows(after) => after.as_ref(),
-            Excerpt::Blocks(_) => return Ok(None),
+            Excerpt::Rest(_) | Excerpt::Open(_) | Excerpt::Blocks(_) => return Ok(None),
         };
         let from = after.map_or(Ok(0), place_of)?;
         let sizes = kept.sizes();

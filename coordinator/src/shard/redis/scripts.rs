@@ -195,6 +195,7 @@ scripts! {
     STILL_HELD = "slot" / "still_held";
     GROUPS = "counter" / "groups";
     COPY_OUT = "counter" / "copy_out";
+    COPY_OPEN = "counter" / "copy_open";
     COPY_IN = "counter" / "copy_in";
     ARRIVE = "counter" / "arrive";
     DROP_GROUPS = "counter" / "drop_groups";

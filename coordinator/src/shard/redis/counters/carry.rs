@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The number, from 1, of the first part of a group that is a sorted set. Its rows have scores.
-const SORTED: u8 = 9;
+const SORTED: i16 = 9;
 
 /// Rows in one command.
 const ROWS_MAX: usize = 1_000;
@@ -109,9 +109,11 @@ pub(in super::super) fn copy_out(
     copy: &CopyOut,
 ) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
-    let (after, blocks) = match &copy.what {
-        Excerpt::Rows(after) => (after.as_ref(), &[][..]),
-        Excerpt::Blocks(blocks) => (None, &blocks[..]),
+    let (after, is_rest, blocks) = match &copy.what {
+        Excerpt::Open(after) => return copy_open(connection, copy, after.as_ref()),
+        Excerpt::Rows(after) => (after.as_ref(), false, &[][..]),
+        Excerpt::Rest(after) => (after.as_ref(), true, &[][..]),
+        Excerpt::Blocks(blocks) => (None, false, &blocks[..]),
     };
     let (part, cursor) = after.map_or(Ok(START), place_of)?;
     let mut command = server.call(&scripts::COPY_OUT, 3);
@@ -125,10 +127,33 @@ pub(in super::super) fn copy_out(
         .arg(origin(connection, is_synced))
         .arg(part)
         .arg(cursor)
-        .arg(COPY_ROWS);
+        .arg(COPY_ROWS)
+        .arg(u8::from(is_rest));
     for Block(name) in blocks {
         command.arg(name);
     }
+    Ok(command)
+}
+
+/// Asks for a piece of a group's open requests.
+fn copy_open(
+    connection: &Connection,
+    copy: &CopyOut,
+    after: Option<&Cursor>,
+) -> Result<Cmd, ShardError> {
+    let Connection { keys, server, .. } = connection;
+    let (part, cursor) = after.map_or(Ok((0, &b""[..])), place_of)?;
+    let mut command = server.call(&scripts::COPY_OPEN, 3);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(name(keys, &copy.key))
+        .arg(&server.replid)
+        .arg(copy.epoch.0)
+        .arg(part)
+        .arg(cursor)
+        .arg(COPY_ROWS)
+        .arg(ASIDE_FOR.as_millis() as u64);
     Ok(command)
 }
 
@@ -154,19 +179,23 @@ pub(in super::super) fn copied_out(parts: &[Value]) -> Result<Option<Piece>, Sha
     };
     let mut rows = Vec::new();
     for piece in pieces {
-        let (part, words) = match piece {
+        let (number, words) = match piece {
             Value::Array(piece) => match &piece[..] {
-                [Value::Int(part), Value::Array(words)] => (*part as u8, words),
+                [Value::Int(number), Value::Array(words)] => (*number, words),
                 _ => return Err(wrong()),
             },
             _ => return Err(wrong()),
         };
+        let part = number.unsigned_abs() as u8;
         for pair in words.chunks(2) {
             let [Value::BulkString(field), Value::BulkString(value)] = pair else {
                 return Err(wrong());
             };
             let (field, value) = (field.clone(), value.clone());
-            rows.push(Row::Stored { part, field, value });
+            rows.push(match number < 0 {
+                true => Row::Gone { part, field },
+                false => Row::Stored { part, field, value },
+            });
         }
     }
     let sizes: Result<Vec<_>, _> = sizes.iter().map(size).collect();
@@ -237,10 +266,11 @@ pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Resul
     for of_part in rows?.chunk_by(|one, next| one.0 == next.0) {
         for some in of_part.chunks(ROWS_MAX) {
             command.arg(some[0].0).arg(some.len());
-            for &(part, field, value) in some {
-                match part < SORTED {
-                    true => command.arg(field).arg(value),
-                    false => command.arg(value).arg(field),
+            for &(number, field, value) in some {
+                match number {
+                    ..0 => command.arg(field),
+                    0..SORTED => command.arg(field).arg(value),
+                    SORTED.. => command.arg(value).arg(field),
                 };
             }
         }
@@ -262,10 +292,11 @@ pub(in super::super) fn put_aside(parts: &[Value]) -> Result<PutAside, ShardErro
     put_aside.ok_or_else(|| unexpected("copy_in", &Value::Array(parts.to_vec())))
 }
 
-/// A row as stored on the server.
-fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
+/// A row as stored on the server: its part, negative if it is gone, its field and its value.
+fn stored(row: &Row) -> Result<(i16, &[u8], &[u8]), ShardError> {
     match row {
-        Row::Stored { part, field, value } => Ok((*part, field, value)),
+        Row::Stored { part, field, value } => Ok((i16::from(*part), field, value)),
+        Row::Gone { part, field } => Ok((-i16::from(*part), field, &[])),
         Row::Manifest(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) | Row::Final(..) => {
             Err(ShardError::Refused {
                 what: "copy_in",

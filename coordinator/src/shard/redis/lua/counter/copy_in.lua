@@ -15,7 +15,7 @@ ARGV[4]  since   the epoch of the group as it is there
 ARGV[5]  keep_ms what is put aside is kept so long
 ARGV[6]  asked   names of so many blocks follow
 ARGV[7].. these; then part, how many rows, and these, as HSET or ZADD takes them, or places and values of a list: for each
-          part
+          part; the number of a part is negative where rows are gone, and only their fields follow
 
 Returns {-1} unarmed; or {1, word, names...}: "aside", and those of the blocks asked for that are not put aside;
   "refused", the slot does not come by that move, now or later; or "here", the group, or a later one, has arrived.
@@ -42,16 +42,20 @@ local rows_at = 7 + tonumber(ARGV[6])
 local at = rows_at
 while at < #ARGV do
   local i, rows = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  local is_gone, width = i < 0, i < 0 and 1 or 2
+  i = math.abs(i)
   local base = i == BLOCKS and KEYS[4] or KEYS[3]
   local name = base .. ':' .. PARTS[i]
   note_aside(KEYS[5], base, ARGV[5])
-  if is_list(i) then
+  if is_gone then
+    redis.call(i <= HASHES and 'HDEL' or 'ZREM', name, unpack(ARGV, at + 2, at + 1 + rows))
+  elseif is_list(i) then
     put_behind(name, at + 2, rows)
   else
     redis.call(i <= HASHES and 'HSET' or 'ZADD', name, unpack(ARGV, at + 2, at + 1 + 2 * rows))
   end
   redis.call('PEXPIRE', name, ARGV[5])
-  at = at + 2 + 2 * rows
+  at = at + 2 + width * rows
 end
 local answer = {1, 'aside'}
 for nth = 7, rows_at - 1 do

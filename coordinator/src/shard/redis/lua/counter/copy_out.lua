@@ -12,7 +12,8 @@ ARGV[4]  origin  as in `counters`
 ARGV[5]  part    to go on with, from 1
 ARGV[6]  cursor  in that part, "0" at its start
 ARGV[7]  most    rows, about
-ARGV[8]..        names of blocks: these are asked for, and nothing else
+ARGV[8]  rest    1: without the parts of open requests, which `copy_open` copies
+ARGV[9]..        names of blocks: these are asked for, and nothing else
 
 Returns {-1} unarmed; {0} where there is nothing, or where it does not leave by that move; or {1, part, cursor, sizes,
   stamp, pieces...}: where to go on, part 0 behind the last piece; the number of rows of each part; with the last piece
@@ -27,17 +28,21 @@ local name = KEYS[3]
 local slot = slot_in(name)
 
 local function some_blocks()
-  local found, rows = redis.call('HMGET', name .. ':blocks', unpack(ARGV, 8)), {}
+  local found, rows = redis.call('HMGET', name .. ':blocks', unpack(ARGV, 9)), {}
   for i, records in ipairs(found) do
-    if records then rows[#rows + 1], rows[#rows + 2] = ARGV[7 + i], records end
+    if records then rows[#rows + 1], rows[#rows + 2] = ARGV[8 + i], records end
   end
   return {1, 0, '0', {}, '', {BLOCKS, rows}}
 end
 
-if #ARGV > 7 and is_before(slot, KEYS[2], ARGV[2]) then return some_blocks() end
+if #ARGV > 8 and is_before(slot, KEYS[2], ARGV[2]) then return some_blocks() end
 if not leaves(slot, KEYS[2], ARGV[2]) then return {0} end
-if #ARGV > 7 then return some_blocks() end
+if #ARGV > 8 then return some_blocks() end
 local sizes, i, cursor, room = {}, tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+local left_out = {[BLOCKS] = true}
+if ARGV[8] == '1' then
+  for _, number in ipairs(OPEN.order) do left_out[number] = true end
+end
 if i == 1 and cursor == '0' then
   now, prefix, origin = time_ms(), ARGV[3], ARGV[4] .. ' ' .. redis.call('HGET', KEYS[1], 'arm')
   local segment = load({name = name})
@@ -70,7 +75,7 @@ end
 if rows == 0 then return {0} end
 local answer = {1, 0, '0', sizes, ''}
 while i <= #PARTS and room > 0 do
-  if sizes[i] > 0 and i ~= BLOCKS then
+  if sizes[i] > 0 and not left_out[i] then
     local page = page_of(i, cursor, room)
     cursor, room = page[1], room - #page[2] / 2
     answer[#answer + 1] = {i, page[2]}

@@ -2,6 +2,11 @@
 local PARTS, HASHES, LISTS = {'manifest', 'seg', 'ids', 'open', 'blocks', 'out', 'inn',
   'order', 'times', 'due', 'sent', 'pinned'}, 7, 8
 local BLOCKS = 5
+-- What is copied before a slot is sealed, of groups with more than `many` open requests: the parts with a row for each,
+-- by their names and in their order. `changes`: a list of rows that changed since that copy began, "part field" each,
+-- behind a text of the copy. A copy that falls behind by more than `changes_max` begins again.
+local OPEN = {parts = {open = 4, due = 10, sent = 11, pinned = 12}, order = {4, 10, 11, 12}, many = 2048,
+  changes = ':changes', changes_max = 65536}
 
 local function is_list(i)
   return i > HASHES and i <= LISTS
@@ -15,6 +20,7 @@ end
 local function unlink_parts(name)
   local names = {}
   for i, part in ipairs(PARTS) do names[i] = name .. ':' .. part end
+  names[#names + 1] = name .. OPEN.changes
   redis.call('UNLINK', unpack(names))
 end
 

@@ -1,6 +1,7 @@
 #!lua flags=no-writes
 --[[
-groups: some of the groups that are left in slots that leave; or of those that stay so far, some that have blocks.
+groups: some of the groups that are left in slots that leave; or of those that stay so far, some that have blocks or many
+  open requests.
 
 KEYS[1]  state   hash: arm
 KEYS[2]  slots   5 bytes a slot
@@ -9,7 +10,7 @@ ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  slots   which, 4 bytes each
 ARGV[4]  most    groups to tell of, about
-ARGV[5]  ahead   1: of slots that no step of the move has reached, only groups that have blocks
+ARGV[5]  ahead   1: of slots that no step of the move has reached, only groups that have blocks or many open requests
 ARGV[6]  from    the place to go on from, among the slots, from 1
 ARGV[7]  cursor  in the index of that slot, "0" at its start
 ARGV[8]  prefix  of all names
@@ -37,7 +38,8 @@ local function add(index, words)
   for at = 1, #words, 2 do
     local name = string.match(index, '^[^{]*') .. words[at]
     local blocks, n = redis.call('ZRANGE', name .. ':times', 0, -1), #found
-    if blocks[1] or not ahead then found[n + 1], found[n + 2], found[n + 3] = words[at], since_of(words[at + 1]), blocks end
+    local is_large = blocks[1] or size_of(name, OPEN.parts.open) > OPEN.many
+    if is_large or not ahead then found[n + 1], found[n + 2], found[n + 3] = words[at], since_of(words[at + 1]), blocks end
   end
   looked_at = looked_at + #words / 2
 end

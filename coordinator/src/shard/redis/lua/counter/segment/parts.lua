@@ -35,6 +35,7 @@ local function part(segment, which)
   local found = segment.parts[which]
   if not found then
     found = {name = segment.name .. ':' .. which, kind = KINDS[which] or 'hash', known = {}, changed = {}}
+    if OPEN.parts[which] then found.changes, found.number = segment.name .. OPEN.changes, OPEN.parts[which] end
     segment.parts[which] = found
   end
   return found
@@ -73,6 +74,17 @@ local function send(command, name, arguments)
   end
 end
 
+-- Notes what changes in a part of open requests, if they are being copied.
+function OPEN.note(found)
+  local fields = {}
+  for field in pairs(found.changed) do fields[#fields + 1] = found.number .. ' ' .. field end
+  for from = 1, #fields, ARGUMENTS_MAX do
+    local last = math.min(from + ARGUMENTS_MAX - 1, #fields)
+    local length = redis.pcall('RPUSHX', found.changes, unpack(fields, from, last))
+    if type(length) == 'number' and length > OPEN.changes_max then redis.call('UNLINK', found.changes) end
+  end
+end
+
 local function write_fields(found)
   local added, dropped, score_first = {}, {}, found.kind == 'sorted'
   for field, value in pairs(found.changed) do
@@ -93,6 +105,7 @@ end
 local function write(found)
   if not found.is_changed then return end
   write_fields(found)
+  if found.changes then OPEN.note(found) end
   found.changed, found.is_changed = {}, false
 end
 

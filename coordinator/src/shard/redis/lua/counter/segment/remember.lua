@@ -11,8 +11,6 @@ local KEY, RECORD, CHUNK_HEAD = 18, 27, 12
 local NEWEST_MAX = 8192
 -- About this many records are in a block; a block of twice as many is split.
 local BLOCK = 2048
--- Most chunks that are read when records are packed into blocks.
-local CHUNKS_MAX = 64
 -- Old answers that a new request drops besides its own work, and old answers that a purge drops.
 local PURGED_PER_REQUEST_MAX, PURGED_PER_CALL_MAX = 2, 256
 
@@ -228,6 +226,8 @@ end
 
 -- Packs the oldest of the newest records.
 local function pack(segment)
+  -- Most chunks that are read.
+  local CHUNKS_MAX = 64
   local blocks, times = blocks_of(segment)
   read('HLEN', blocks)
   read('ZCARD', times)

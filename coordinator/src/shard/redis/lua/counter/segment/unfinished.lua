@@ -1,8 +1,8 @@
 -- Lists unfinished transfers.
-local PAGE_LEN_MAX = 100
 
 -- The members of a part after `after`; false: from the first.
 local function page_of(sorted, after)
+  local PAGE_LEN_MAX = 100
   return read('ZRANGEBYLEX', whole(sorted), after and '(' .. after or '-', '+', 'LIMIT', 0, PAGE_LEN_MAX)
 end
 
