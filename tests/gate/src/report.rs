@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
 /// How many of the slowest are listed.
 const SLOWEST: usize = 10;
+/// How many lines of a failure's output are repeated at the end.
+const LAST_LINES: usize = 12;
 
 /// How a test or a check ended.
 #[derive(Debug, PartialEq)]
@@ -25,10 +27,12 @@ pub(crate) struct Outcome {
     pub(crate) command: String,
 }
 
-/// Something that failed, and the command that repeats it alone.
+/// Something that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) name: String,
+    /// The last lines of its output.
+    end: String,
     command: String,
 }
 
@@ -82,8 +86,11 @@ impl Report {
             Verdict::Passed => {}
             Verdict::Failed(output) => {
                 println!("\nFAILED: {name}\n{output}\nrepeat it: {command}\n");
-                let (name, command) = (name.clone(), command.clone());
-                self.failures.push(Failure { name, command });
+                self.failures.push(Failure {
+                    name: name.clone(),
+                    end: last_lines(output),
+                    command: command.clone(),
+                });
             }
             Verdict::NotRun(why) => println!("not run: {name}: {why}"),
         }
@@ -114,10 +121,11 @@ impl Report {
             let _ = writeln!(text, "\nNot run:\n  {}", not_run.join("\n  "));
         }
         if !self.failures.is_empty() {
-            text += "\nFailed, with the command that repeats it alone:\n";
+            text +=
+                "\nFailed, with the end of its output, and the command that repeats it alone:\n";
         }
-        for Failure { name, command } in &self.failures {
-            let _ = writeln!(text, "  {name}\n      {command}");
+        for Failure { name, end, command } in &self.failures {
+            let _ = writeln!(text, "  {name}\n{end}      {command}");
         }
         let all = self.tests.iter().chain(&self.checks);
         let passed = all.filter(|outcome| outcome.verdict == Verdict::Passed);
@@ -140,6 +148,14 @@ impl Report {
         let tests = tests.map(|(why, count)| format!("{count} tests: {why}"));
         checks.chain(tests).collect()
     }
+}
+
+/// The last lines of an output, indented.
+fn last_lines(output: &str) -> String {
+    let lines: Vec<_> = output.trim_end().lines().collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    let indented = lines[from..].iter().map(|line| format!("      | {line}\n"));
+    indented.collect()
 }
 
 fn slowest<'a>(text: &mut String, title: &str, all: impl Iterator<Item = (&'a String, Duration)>) {
