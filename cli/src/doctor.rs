@@ -112,7 +112,7 @@ impl Server {
         let mut found = match &options {
             ServerOptions::Redis(options) => checkup(options, &BootClock).await,
             others => Checkup {
-                problem: (others.shard(random).connect_control().await)
+                problem: (others.shard(random).connect_control(None).await)
                     .err()
                     .map(|error| error.to_string()),
                 ..Checkup::default()

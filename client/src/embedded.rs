@@ -50,7 +50,7 @@ impl Embedded {
             });
             shard.clone()
         };
-        let link = shard.connect_control().await?;
+        let link = shard.connect_control(None).await?;
         Ok(Founder {
             address: format!("{HERE}{id}"),
             id,

@@ -23,8 +23,8 @@ use ringfence_coordinator::{
     random::Random,
     shard::{
         Answers, Arm, ConnectionId, ControlLink, CounterLink, Counters, Grace, Link, LockLane,
-        LockLink, LockMode, MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState,
-        SlotStates, Subscription,
+        LockLink, LockMode, Mode, Op, Reply, Request, Shard, ShardError, SlotState, SlotStates,
+        Subscription,
     },
     topology::Constants,
     view::ViewLease,
@@ -105,7 +105,7 @@ impl Desk {
             counters: Counters::Never,
             copy: (1, "record".into()),
         };
-        let link = fixture.shard().connect_control().await;
+        let link = fixture.shard().connect_control(None).await;
         let mut link = link.unwrap();
         link.arm(&arm).await.unwrap();
         fixture.slow_down().await;
@@ -194,15 +194,11 @@ impl Shard for Panicking {
         self.shard.connect_counters(former).await
     }
 
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
-        self.shard.connect_control().await
-    }
-
-    async fn connect_migration(
+    async fn connect_control(
         &self,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError> {
-        self.shard.connect_migration(former).await
+    ) -> Result<Box<dyn ControlLink>, ShardError> {
+        self.shard.connect_control(former).await
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {

@@ -24,7 +24,7 @@ use tokio::{
 /// Connects to `url`.
 pub(crate) async fn connect(url: &str) -> Result<(), ShardError> {
     let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
-    let link = RedisShard::new(options).connect_control().await;
+    let link = RedisShard::new(options).connect_control(None).await;
     link.map(drop)
 }
 
@@ -152,7 +152,11 @@ async fn a_pooler_and_the_server_behind_it_are_reached_by_tls() {
         let shard = options.shard(&Arc::new(Random::from_os()));
         let prepared = options.prepare().await;
         let listens = shard.listen(ClientId(7)).await.map(drop);
-        [prepared, listens, shard.connect_control().await.map(drop)]
+        [
+            prepared,
+            listens,
+            shard.connect_control(None).await.map(drop),
+        ]
     };
     for done in connect(&secured).await {
         done.unwrap();

@@ -92,7 +92,7 @@ async fn check_gone(
         how,
     };
     let connected = match store.dial(id, entry) {
-        Ok(shard) => timeout(ASK_WITHIN, shard.connect_control()).await,
+        Ok(shard) => timeout(ASK_WITHIN, shard.connect_control(None)).await,
         Err(error) => Ok(Err(error)),
     };
     match connected {

@@ -293,7 +293,7 @@ impl Walk {
         // Taken out: a late answer must not be read as the next one.
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => self.shard.connect_control().await?,
+            None => self.shard.connect_control(None).await?,
         };
         let after = self.after.as_ref();
         let after = after.filter(|(life, _)| life == link.life());
@@ -321,7 +321,7 @@ impl Inner {
         let (mut found, mut holders) = (Inspection::default(), HashMap::new());
         for renewer in self.routing.route(key).renewers() {
             let shard = renewer.driver.shard();
-            let mut link = shard.connect_control().await?;
+            let mut link = shard.connect_control(None).await?;
             let Inspection {
                 holder,
                 others,

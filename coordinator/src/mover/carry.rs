@@ -41,7 +41,7 @@ impl SlotMigration {
             let ask = AskGroups { epoch, slots, when };
             let open = self
                 .shards
-                .groups(record, &self.from.0, &ask)
+                .ask(record, &self.from.0, ask.clone())
                 .await?
                 .refused;
             sealed.extend(ask.slots.into_iter().filter(|slot| !open.contains(slot)));
@@ -70,7 +70,7 @@ impl SlotMigration {
         let (slots, when) = (slots.to_vec(), When::Sealed);
         let ask = AskGroups { epoch, slots, when };
         let complete = loop {
-            let left = self.shards.groups(record, from, &ask).await?;
+            let left = self.shards.ask(record, from, ask.clone()).await?;
             all_done(&left.refused)?;
             if left.groups.is_empty() {
                 break left.complete;
@@ -82,7 +82,7 @@ impl SlotMigration {
             }
             let count = groups.len();
             let drop = DropGroups { epoch, groups };
-            let dropped = self.shards.drop_groups(record, from, &drop).await?;
+            let dropped = self.shards.ask(record, from, drop).await?;
             all_done(&dropped.refused)?;
             if let Some(key) = dropped.differ.first() {
                 let reason = format!("counter {key} is kept: its copy has other content");
@@ -97,7 +97,7 @@ impl SlotMigration {
             slots: ask.slots,
             complete,
         };
-        all_done(&self.shards.admit(record, &migration.to.0, &admit).await?)?;
+        all_done(&self.shards.ask(record, &migration.to.0, admit).await?)?;
         self.around.observer.tell(Phase::Admitted);
         Ok(())
     }

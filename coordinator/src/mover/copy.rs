@@ -57,7 +57,7 @@ impl SlotMigration {
             when: When::Before(None),
         };
         loop {
-            let page = self.shards.groups(record, &self.from.0, &ask).await?;
+            let page = self.shards.ask(record, &self.from.0, ask.clone()).await?;
             for group in &page.groups {
                 let lacked = self.lacked(record, migration, group).await?;
                 for blocks in lacked.unwrap_or_default().chunks(COPY_BLOCKS) {
@@ -155,7 +155,7 @@ impl SlotMigration {
             sizes,
             stamp,
         };
-        let arrival = self.shards.arrive(record, &migration.to.0, &arrive).await?;
+        let arrival = self.shards.ask(record, &migration.to.0, arrive).await?;
         self.arrived(migration, group, arrival)
     }
 
@@ -175,7 +175,7 @@ impl SlotMigration {
             group: group.clone(),
             rows: Vec::new(),
         };
-        match self.shards.copy_in(record, &migration.to.0, &ask).await? {
+        match self.shards.ask(record, &migration.to.0, ask).await? {
             PutAside::Lacks(blocks) => Ok(Some(blocks)),
             PutAside::Arrived => Ok(None),
             PutAside::Refused => Err(Trouble::Outdated),
@@ -196,7 +196,7 @@ impl SlotMigration {
             key: group.key.clone(),
             what,
         };
-        let piece = self.shards.copy_out(record, &self.from.0, &copy).await?;
+        let piece = self.shards.ask(record, &self.from.0, copy).await?;
         let Some(mut piece) = piece else {
             return Ok(None);
         };
@@ -211,7 +211,7 @@ impl SlotMigration {
             },
             rows,
         };
-        match self.shards.copy_in(record, &migration.to.0, &put).await? {
+        match self.shards.ask(record, &migration.to.0, put).await? {
             PutAside::Lacks(_) | PutAside::Arrived => Ok(Some((piece, count))),
             PutAside::Refused => Err(Trouble::Outdated),
         }

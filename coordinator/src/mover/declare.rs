@@ -126,7 +126,7 @@ impl Context {
             .shards
             .iter()
             .map(async |(ShardName(shard), entry)| {
-                let link = async { self.dial.dial(shard, entry)?.connect_control().await };
+                let link = async { self.dial.dial(shard, entry)?.connect_control(None).await };
                 let reached = link.await.map(drop);
                 reached.map_err(|error| unknown(namespace, shard, error))
             });
@@ -209,7 +209,7 @@ impl Context {
             // Its slots moved, so the declaration cannot be finished.
             return Ok(false);
         };
-        let mut link = self.dial.dial(shard, entry)?.connect_control().await?;
+        let mut link = self.dial.dial(shard, entry)?.connect_control(None).await?;
         let arming = Arming {
             shard,
             store: &*self.store,

@@ -63,7 +63,7 @@ impl Run<'_> {
         let mut step = step(record, shard, epoch, mode, above);
         for slots in slots.chunks(STEP_SLOTS) {
             step.slots = slots.to_vec();
-            all_taken(&self.shards.step(record, &shard.0, &step).await?)?;
+            all_taken(&self.shards.ask(record, &shard.0, step.clone()).await?)?;
             self.shards.pause().await;
         }
         self.shards.mark_quiet(record, &shard.0).await;

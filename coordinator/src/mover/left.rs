@@ -69,7 +69,7 @@ impl Remains {
         let mut before = 0;
         let mut now: BTreeMap<Slot, BTreeSet<LockKey>> = BTreeMap::new();
         for ask in self.asks(migration) {
-            let answer = shards.still_held(record, &migration.from.0, &ask).await?;
+            let answer = shards.ask(record, &migration.from.0, ask.clone()).await?;
             if !answer.refused.is_empty() {
                 return Err(Trouble::Outdated);
             }

@@ -39,7 +39,6 @@ mod carry;
 mod copy;
 mod declare;
 mod finish;
-mod groups;
 mod left;
 mod lives;
 mod opening;

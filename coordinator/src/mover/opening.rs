@@ -93,7 +93,7 @@ impl Run<'_> {
         for mut step in record.first_opens(heir) {
             for slots in mem::take(&mut step.slots).chunks(STEP_SLOTS) {
                 step.slots = slots.to_vec();
-                self.shards.step(record, heir, &step).await?;
+                self.shards.ask(record, heir, step.clone()).await?;
                 self.shards.pause().await;
             }
             epochs.push(step.epoch);
@@ -102,7 +102,7 @@ impl Run<'_> {
             for slots in mem::take(&mut force.slots).chunks(STEP_SLOTS) {
                 force.slots = slots.to_vec();
                 // The shard refuses slots that belong to others by a later record.
-                self.shards.force_open(record, heir, &force).await?;
+                self.shards.force_open(record, heir, force.clone()).await?;
                 self.shards.pause().await;
             }
             epochs.push(force.epoch);
@@ -157,7 +157,7 @@ async fn notify(
         changed: MapVersion::UNKNOWN,
     };
     let shard = around.dial.dial(&failed.shard.0, &entry)?;
-    let mut link = soon(shard.connect_migration(None)).await?;
+    let mut link = soon(shard.connect_control(None)).await?;
     if !failed.lives.contains(link.life()) {
         return Ok(false);
     }

@@ -10,7 +10,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use ringfence_ring::{ShardId, Slot};
+use ringfence_ring::ShardId;
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
     time::{self, timeout},
@@ -22,10 +22,7 @@ use crate::{
     backoff::Backoff,
     clock::Instant,
     ids::Life,
-    shard::{
-        ConnectionId, ForceOpen, HeldStill, Listing, MigrationLink, Scan, ScanPage, Shard,
-        ShardError, Step, Stepped, StillHeld,
-    },
+    shard::{ConnectionId, ControlLink, ControlRequest, ForceOpen, Shard, ShardError},
     topology::{Topology, TopologyError},
 };
 
@@ -64,7 +61,7 @@ pub(super) struct Shards {
 struct Member {
     shard: Arc<dyn Shard>,
     /// A connection to a life that is armed with `known.used`.
-    link: Option<Box<dyn MigrationLink>>,
+    link: Option<Box<dyn ControlLink>>,
     known: Known,
     /// The last connection, which the next one ends.
     former: Option<(Life, ConnectionId)>,
@@ -85,11 +82,11 @@ impl Member {
 pub(super) struct Borrowed {
     id: ShardId,
     member: OwnedMutexGuard<Member>,
-    link: Box<dyn MigrationLink>,
+    link: Box<dyn ControlLink>,
 }
 
 impl Deref for Borrowed {
-    type Target = dyn MigrationLink;
+    type Target = dyn ControlLink;
 
     fn deref(&self) -> &Self::Target {
         &*self.link
@@ -151,73 +148,26 @@ impl Shards {
         self.pauses.take(8).await;
     }
 
-    /// Awaits the answer to a request, unless that takes too long, and notes the time it took.
-    pub(super) async fn ask<T>(
-        &self,
-        asked: impl Future<Output = Result<T, ShardError>>,
-    ) -> Result<T, ShardError> {
-        let begin = time::Instant::now();
-        let answer = within(asked).await;
-        self.pauses.note(begin.elapsed());
-        answer
-    }
-
-    /// Changes slots.
-    pub(super) async fn step(
+    /// Makes a request to a shard.
+    pub(super) async fn ask<R: ControlRequest>(
         &self,
         record: &Topology,
         id: &ShardId,
-        step: &Step,
-    ) -> Result<Stepped, Trouble> {
+        request: R,
+    ) -> Result<R::Reply, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = self.ask(link.step(step)).await;
+        let begin = time::Instant::now();
+        let answer = within(link.ask(request)).await;
+        self.pauses.note(begin.elapsed());
         self.back(link, answer)
     }
 
     /// Marks the shard quiet, if it is at rest. If it is not, the next mover or monitor that finds it at rest does so.
     pub(super) async fn mark_quiet(&self, record: &Topology, id: &ShardId) {
-        let Ok(mut link) = self.link(record, id).await else {
-            return;
-        };
-        let answer = self.ask(link.mark_quiet(&record.mark_quiet(id))).await;
-        if let Err(error) = &answer {
-            tracing::debug!(shard = %id, %error, "not marked quiet");
-        }
         // An error concerns the connection only.
-        let _ = self.back(link, answer);
-    }
-
-    pub(super) async fn scan(
-        &self,
-        record: &Topology,
-        id: &ShardId,
-        scan: &Scan,
-    ) -> Result<ScanPage, Trouble> {
-        let mut link = self.link(record, id).await?;
-        let answer = self.ask(link.scan(scan)).await;
-        self.back(link, answer)
-    }
-
-    pub(super) async fn take_list(
-        &self,
-        record: &Topology,
-        id: &ShardId,
-        listing: &Listing,
-    ) -> Result<Vec<Slot>, Trouble> {
-        let mut link = self.link(record, id).await?;
-        let answer = self.ask(link.take_list(listing)).await;
-        self.back(link, answer)
-    }
-
-    pub(super) async fn still_held(
-        &self,
-        record: &Topology,
-        id: &ShardId,
-        still: &StillHeld,
-    ) -> Result<HeldStill, Trouble> {
-        let mut link = self.link(record, id).await?;
-        let answer = self.ask(link.still_held(still)).await;
-        self.back(link, answer)
+        if let Err(error) = self.ask(record, id, record.mark_quiet(id)).await {
+            tracing::debug!(shard = %id, ?error, "not marked quiet");
+        }
     }
 
     /// Opens slots by force. That begins a grace.
@@ -225,10 +175,10 @@ impl Shards {
         &self,
         record: &Topology,
         id: &ShardId,
-        force: &ForceOpen,
+        force: ForceOpen,
     ) -> Result<(), Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.force_open(force)).await;
+        let answer = within(link.ask(force)).await;
         if let Ok(forced) = &answer {
             link.member.grace_until = self.around.clock.now() + forced.grace_left;
         }
@@ -285,10 +235,10 @@ impl Shards {
         record: &'a Topology,
         id: &'a ShardId,
         member: &'a mut Member,
-    ) -> BoxFuture<'a, Result<Box<dyn MigrationLink>, Trouble>> {
+    ) -> BoxFuture<'a, Result<Box<dyn ControlLink>, Trouble>> {
         Box::pin(async move {
             let shard = member.shard.clone();
-            let connected = within(shard.connect_migration(member.former.clone())).await;
+            let connected = within(shard.connect_control(member.former.clone())).await;
             let mut link = connected.map_err(|error| self.failed(id, member, &error))?;
             member.former = Some((link.life().clone(), link.connection()));
             let arming = Arming {

@@ -219,11 +219,15 @@ impl SlotMigration {
             };
             seal.slots = slots.to_vec();
             // The shard refuses slots that another mover has shut already; `look` notices that.
-            let sealed = self.shards.step(record, &self.from.0, &seal).await?;
+            let sealed = self.shards.ask(record, &self.from.0, seal.clone()).await?;
             self.around.observer.tell(Phase::Sealed);
             import.slots = slots.to_vec();
             import.above = import.above.max(sealed.last_token);
-            let imported = match self.shards.step(record, &migration.to.0, &import).await {
+            let imported = match self
+                .shards
+                .ask(record, &migration.to.0, import.clone())
+                .await
+            {
                 Ok(imported) => {
                     open.extend(imported.refused);
                     self.around.observer.tell(Phase::Imported);
@@ -253,7 +257,7 @@ impl SlotMigration {
             after: None,
         };
         loop {
-            let page = self.shards.scan(record, &self.from.0, &scan).await?;
+            let page = self.shards.ask(record, &self.from.0, scan.clone()).await?;
             if !page.grace_left.is_zero() {
                 return Err(Trouble::Away);
             }
@@ -277,7 +281,7 @@ impl SlotMigration {
         let deliver = async |imported: Imported<'a>| {
             for listing in imported.listings(self.epoch, held) {
                 let to = &imported.migration.to.0;
-                let refused = self.shards.take_list(record, to, &listing).await?;
+                let refused = self.shards.ask(record, to, listing).await?;
                 if refused.iter().any(|slot| !imported.open.contains(slot)) {
                     return Err(Trouble::Outdated);
                 }

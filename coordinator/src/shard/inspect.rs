@@ -8,6 +8,10 @@ use crate::{
     shard::LockKind,
 };
 
+/// Asks for a key's holder and waiters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspect(pub LockKey);
+
 /// What there is to know of one key at its shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {

@@ -1,20 +1,14 @@
 //! Connections to a shard, one trait for each purpose.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use async_trait::async_trait;
-use ringfence_ring::Slot;
 
 use super::{
-    Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, CopyIn, CopyOut,
-    CounterAnswers, CounterRequest, Declare, DropGroups, Dropped, ForceOpen, ForcedOpen, Groups,
-    HeldStill, Inspection, List, Listing, LockPage, MarkQuiet, Piece, PutAside, Request, Scan,
-    ScanPage, ShardError, Step, Stepped, StillHeld, Subscription,
+    Answers, Control, ControlReply, CounterAnswers, CounterRequest, Request, ShardError,
+    Subscription,
 };
-use crate::{
-    ids::{ClientId, Epoch, Incarnation, Life},
-    name::LockKey,
-};
+use crate::ids::{ClientId, Life};
 
 /// The purpose of a connection. Requests never wait behind requests of another purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,14 +89,11 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn CounterLink>, ShardError>;
 
-    /// Opens a connection for control of the shard, and for looks at its locks.
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError>;
-
-    /// Opens a connection for a mover.
-    async fn connect_migration(
+    /// Opens a connection for control of the shard, for looks at its locks, and for movers.
+    async fn connect_control(
         &self,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError>;
+    ) -> Result<Box<dyn ControlLink>, ShardError>;
 
     /// Opens the connection over which the shard sends messages about the nonces of `client`: grants to them, and
     /// requests for their keys.
@@ -181,83 +172,15 @@ pub trait CounterLink: Link {
     async fn call(&mut self, batch: &[CounterRequest]) -> Result<CounterAnswers, ShardError>;
 }
 
-/// A connection for control of the shard, and for looks at its locks.
-#[async_trait]
-pub trait ControlLink: Link {
-    /// Gives this life its slots, epoch and grace.
-    ///
-    /// A life that is armed with the same or a later epoch stays as it is. A life that is armed with an earlier epoch is
-    /// armed anew: all of its content is replaced and its grace begins again in full, and is not cut short; no
-    /// token repeats. It stays as it is if it has seen a later record than the one of `arm`: a step of that record may
-    /// have changed a slot.
-    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError>;
-
-    /// The state of this life; `None` if it has none.
-    async fn armed(&mut self) -> Result<Option<Armed>, ShardError>;
-
-    /// Declares this life quiet at a map version, if every slot of that version is open and grace is
-    /// over. A life that is quiet at a later version stays so, and one that knows of a later declaration is not
-    /// marked. Answers whether it is quiet now at this version.
-    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError>;
-
-    /// Refuses acquires by older views than `declare` from now on. A life that refuses more stays so. Answers how long the
-    /// shard goes on granting nothing.
-    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError>;
-
-    /// Moves to token epoch `epoch`, if that is greater than the present one.
-    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError>;
-
-    /// The holder of `key`, and its waiters.
-    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError>;
-
-    /// A page of the held locks, found among about [`LIST_PAGE`](crate::limits::LIST_PAGE) records. Page by page, a lock
-    /// that is held throughout is listed; one may be listed twice.
-    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError>;
-}
-
-/// A mover's connection: it changes slots, and moves their content. A mover also has shards armed and marked quiet, and has one
-/// connection to each.
+/// A connection for control of the shard, for looks at its locks, and for movers: these change slots, and move their
+/// content. The methods of `dyn ControlLink` are the [requests](Control) by their names.
 ///
 /// # Contract
 ///
 /// A step that moves a counter may be repeated, and has no effect if it comes late. A change that was made to a counter at
 /// the later shard is never undone by the earlier shard.
 #[async_trait]
-pub trait MigrationLink: ControlLink {
-    /// Changes the mode of slots, and keeps the topology that says so.
-    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError>;
-
-    /// A page of the keys that are held in sealed slots, found among about
-    /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) records.
-    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError>;
-
-    /// Tells the shard the keys that the slots' former shard holds, about
-    /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) keys at a time. Answers the slots that are refused: they
-    /// do not come here by that move.
-    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError>;
-
-    /// The part of `still` that is held.
-    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError>;
-
-    /// Some of the groups that are left in slots that leave, or are to leave. Grace does not matter.
-    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError>;
-
-    /// A piece of a group that leaves; `None` if it is not there any more, or its slot does not leave by that move.
-    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError>;
-
-    /// Puts a piece of a group aside. Answers whether its slot arrives by that move; if not, nothing was done.
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError>;
-
-    /// Makes a group of the pieces that were put aside.
-    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError>;
-
-    /// Drops groups that have arrived at their slots' next shards.
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError>;
-
-    /// Serves the counters of slots that still come. Answers the slots that are refused: they do not come here by that
-    /// move.
-    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError>;
-
-    /// Opens slots of a shard that was declared dead, after a time in which no shard has them.
-    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError>;
+pub trait ControlLink: Link {
+    /// Does what `control` asks for. The reply has its name.
+    async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError>;
 }

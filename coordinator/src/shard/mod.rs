@@ -1,8 +1,9 @@
 //! The contract between the engine and the backends that keep locks and counters.
 //!
 //! A [`Shard`] accepts connections. A [`Link`] is one connection in one life of the shard, and its kind decides on the
-//! operations: [`LockLink`], [`CounterLink`], [`ControlLink`], [`MigrationLink`].
+//! operations: [`LockLink`], [`CounterLink`], [`ControlLink`].
 
+mod arm;
 mod carry;
 mod control;
 mod counters;
@@ -28,18 +29,17 @@ pub mod postgres;
 pub mod redis;
 pub mod stored;
 
+pub use arm::{Arm, ArmAnswer, Armed, AskArmed, Counters, Declare, Grace, MarkQuiet, Raise};
 pub use carry::{
     Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, DropGroups, Dropped,
     Excerpt, Group, Groups, Piece, PutAside, Row, Stamp, When,
 };
-pub use control::{Arm, ArmAnswer, Armed, Counters, Declare, Grace, MarkQuiet};
+pub use control::{Control, ControlReply, ControlRequest};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use decommission::{ForceOpen, ForcedOpen};
 pub use error::ShardError;
-pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
-pub use link::{
-    ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, MigrationLink, Shard,
-};
+pub use inspect::{Cursor, HeldLock, Holder, Inspect, Inspection, List, LockPage, QueuedWaiter};
+pub use link::{ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, Shard};
 pub use migration::{HeldStill, Listing, Scan, ScanPage, Step, Stepped, StillHeld};
 pub use mode::{LockKind, LockMode};
 pub use notification::{Notification, QueuedGrant, Subscription};

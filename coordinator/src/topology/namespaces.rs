@@ -186,7 +186,7 @@ impl<'de> Deserialize<'de> for Namespaces {
 impl Topology {
     /// The record in which `namespace` is being declared to have `replicas` of each lock; `None` if it has them.
     ///
-    /// Every shard's slots count as changed, and the shards have yet to [learn](crate::shard::ControlLink::declare) that
+    /// Every shard's slots count as changed, and the shards have yet to [learn](crate::shard::Control::Declare) that
     /// views of before are outdated: then no lock of the namespace is acquired.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ fn arm(stage: &Stage, index: usize) {
     let (id, record) = (shard_id(index), stage.record());
     let arm = record.arm(&id, record.grace(&id, false));
     let armed = async {
-        let link = stage.shard(index).connect_control().await;
+        let link = stage.shard(index).connect_control(None).await;
         link.unwrap().arm(&arm).await.unwrap().armed_now
     };
     assert!(armed.now_or_never().expect("it takes no time"));

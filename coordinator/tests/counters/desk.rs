@@ -56,7 +56,7 @@ impl Desk {
             counters,
             copy: (epoch.0, "record".into()),
         };
-        let mut control = shard.connect_control().await.unwrap();
+        let mut control = shard.connect_control(None).await.unwrap();
         control.arm(&arm).await.unwrap();
         let link = shard.connect_counters(None).await.unwrap();
         Self { link }

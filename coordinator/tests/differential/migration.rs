@@ -3,7 +3,7 @@
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Listing, MigrationLink, Mode, Scan, ScanPage, ShardError, Step, StillHeld},
+    shard::{ControlLink, Listing, Mode, Scan, ScanPage, ShardError, Step, StillHeld},
 };
 use ringfence_ring::Slot;
 
@@ -133,7 +133,7 @@ impl Pair<'_> {
 }
 
 /// All pages as one, in the order of the keys.
-async fn scanned(link: &mut dyn MigrationLink, epoch: Epoch) -> Result<ScanPage, ShardError> {
+async fn scanned(link: &mut dyn ControlLink, epoch: Epoch) -> Result<ScanPage, ShardError> {
     let mut all: Option<ScanPage> = None;
     let mut after = None;
     loop {

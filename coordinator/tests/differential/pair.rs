@@ -17,7 +17,7 @@ use ringfence_coordinator::{
     ids::Token,
     name::{LockKey, Namespace},
     random::Random,
-    shard::{LockLane, LockLink, MigrationLink, Shard, ShardError, memory::MemoryShard},
+    shard::{ControlLink, LockLane, LockLink, Shard, ShardError, memory::MemoryShard},
 };
 use ringfence_ring::{Slot, SlotCount};
 
@@ -59,7 +59,7 @@ pub(crate) struct Pair<'a> {
     /// To Redis, and to memory.
     pub(crate) locks: [Box<dyn LockLink>; 2],
     /// The same.
-    pub(crate) movers: [Box<dyn MigrationLink>; 2],
+    pub(crate) movers: [Box<dyn ControlLink>; 2],
     pub(crate) tally: &'a Tally,
     /// Each used once, as a topology does.
     pub(crate) last_epoch: u64,
@@ -201,12 +201,12 @@ impl<'a> Pair<'a> {
 async fn connect(
     redis: &Redis,
     memory: &MemoryShard,
-) -> ([Box<dyn LockLink>; 2], [Box<dyn MigrationLink>; 2]) {
+) -> ([Box<dyn LockLink>; 2], [Box<dyn ControlLink>; 2]) {
     let redis = redis.shard();
     let [locks, in_memory] = [&*redis as &dyn Shard, memory]
         .map(async |shard| shard.connect_locks(LockLane::Work, None).await.unwrap());
     let [movers, movers_in_memory] = [&*redis as &dyn Shard, memory]
-        .map(async |shard| shard.connect_migration(None).await.unwrap());
+        .map(async |shard| shard.connect_control(None).await.unwrap());
     (
         [locks.await, in_memory.await],
         [movers.await, movers_in_memory.await],

@@ -97,7 +97,7 @@ async fn a_mariadb_server_that_loses_commits_is_refused_until_it_loses_none() {
         let options = ServerOptions::new(url.parse().unwrap(), ClientId(1), KeyPrefix::default());
         options.prepare().await.unwrap();
         let shard = options.shard(&Arc::new(Random::from_os()));
-        match shard.connect_control().await {
+        match shard.connect_control(None).await {
             Err(ShardError::Unusable { reason }) => {
                 let cure = "SET GLOBAL innodb_flush_log_at_trx_commit = 1, sync_binlog = 1";
                 assert!(reason.contains(cure), "{reason}");
@@ -105,7 +105,7 @@ async fn a_mariadb_server_that_loses_commits_is_refused_until_it_loses_none() {
             }
             other => panic!("{settings:?}: {:?}", other.map(drop)),
         }
-        assert!(shard.connect_control().await.is_ok(), "{settings:?}");
+        assert!(shard.connect_control(None).await.is_ok(), "{settings:?}");
     }
 }
 

@@ -34,7 +34,7 @@ async fn a_batch_of_a_shard_that_is_quiet_no_more_is_applied_request_by_request(
     let [open, coming @ ..]: [LockKey; 4] = others.take(4).collect::<Vec<_>>().try_into().unwrap();
     let arriving: Vec<_> = coming.iter().map(LockKey::slot).collect();
     let copy = |version| (version, "record".into());
-    let mut mover = docs.shard().connect_migration(None).await.unwrap();
+    let mut mover = docs.shard().connect_control(None).await.unwrap();
     let arm = Arm {
         topology: docs.topology(),
         incarnation: incarnation(),

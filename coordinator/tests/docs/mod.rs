@@ -76,7 +76,7 @@ async fn a_server_that_is_not_there_is_asked_once_whatever_its_kind() {
     let random = Arc::new(Random::from_os());
     for server in servers {
         let shard = server.shard(&random);
-        let connected = timeout(races::WITHIN, shard.connect_control()).await;
+        let connected = timeout(races::WITHIN, shard.connect_control(None)).await;
         let connected = connected.unwrap_or_else(|_| panic!("{} is asked on", server.address()));
         let error = connected.expect_err("nothing is there");
         assert!(error.is_retryable(), "{error}");

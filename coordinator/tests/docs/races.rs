@@ -222,7 +222,7 @@ async fn seal(shard: &dyn Shard, keys: &[LockKey]) {
         slots: keys.iter().map(LockKey::slot).collect(),
         above: Token::default(),
     };
-    let mut mover = shard.connect_migration(None).await.unwrap();
+    let mut mover = shard.connect_control(None).await.unwrap();
     assert_eq!(mover.step(&step).await.unwrap().refused, []);
 }
 
@@ -305,6 +305,6 @@ pub(crate) async fn arm_with(shard: &dyn Shard, topology: String, epoch: Epoch, 
         counters: Counters::Never,
         copy: (1, "record".into()),
     };
-    let mut control = shard.connect_control().await.unwrap();
+    let mut control = shard.connect_control(None).await.unwrap();
     assert!(control.arm(&arm).await.unwrap().armed_now);
 }

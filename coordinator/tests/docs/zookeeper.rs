@@ -80,7 +80,7 @@ async fn a_tick_that_counts_time_from_before_a_grant_ends_no_lease() {
 #[tokio::test]
 async fn of_an_ensemble_that_does_not_run_no_server_takes_requests() {
     let shard = OnZookeeper::at("zookeeper://127.0.0.1:1").process();
-    match shard.connect_control().await {
+    match shard.connect_control(None).await {
         Err(ShardError::Unreachable { reason }) => assert_eq!(
             reason,
             "zookeeper://127.0.0.1:1: no server of it takes requests, or another connection from here (maxClientCnxns)"
@@ -254,7 +254,7 @@ async fn a_leader_that_was_replaced_answers_nothing_old() {
         ..ZookeeperOptions::new(format!("zookeeper://127.0.0.1:{port}").parse().unwrap())
     };
     let there: Arc<dyn Shard> = shard_at(&patient);
-    let mut control = there.connect_control().await.unwrap();
+    let mut control = there.connect_control(None).await.unwrap();
     let before = control.inspect(&key).await.unwrap();
     assert!(before.holder.is_some(), "{before:?}");
 

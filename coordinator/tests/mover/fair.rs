@@ -93,7 +93,7 @@ async fn lead(stage: &Stage, engine: &Engine) -> (usize, LockKey) {
     sleep(MILLISECOND).await;
     let mut found = Vec::new();
     for index in 0..3 {
-        let mut control = stage.shard(index).connect_control().await.unwrap();
+        let mut control = stage.shard(index).connect_control(None).await.unwrap();
         let page = control.list(&List::default()).await.unwrap();
         found.push((page.locks[0].key.clone(), index));
     }

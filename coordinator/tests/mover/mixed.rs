@@ -42,7 +42,7 @@ impl Dial for Unlike {
 
 impl Unlike {
     async fn founder(&self, index: usize) -> Founder {
-        let link = self.0[index].connect_control().await.unwrap();
+        let link = self.0[index].connect_control(None).await.unwrap();
         Founder {
             id: shard_id(index),
             address: format!("server:{index}:{}", link.life()),

@@ -76,7 +76,7 @@ async fn a_token_confirmed_at_a_dead_shard_is_below_every_later_one() {
         next
     });
     let record = stage.record();
-    let mut control = stage.shard(raised).connect_control().await.unwrap();
+    let mut control = stage.shard(raised).connect_control(None).await.unwrap();
     let raise = control.raise(record.incarnation, record.last_epoch);
     raise.await.unwrap();
     stage.faults(third).stall();

@@ -137,7 +137,7 @@ async fn new_locks_are_granted_while_the_ranks_of_a_dead_shard_are_in_grace() {
     stage.resize().await;
     let mut in_grace = 0;
     for index in 0..3 {
-        let mut control = stage.shard(index).connect_control().await.unwrap();
+        let mut control = stage.shard(index).connect_control(None).await.unwrap();
         in_grace += usize::from(!control.armed().await.unwrap().unwrap().grace_left.is_zero());
     }
     assert_eq!(in_grace, 3);

@@ -339,7 +339,7 @@ async fn five_replicas_outlast_two_shards_and_not_three() {
 
 /// Removes the record of a lock from one shard, as nothing in Ringfence does.
 async fn remove(stage: &Stage, index: usize) {
-    let mut control = stage.shard(index).connect_control().await.unwrap();
+    let mut control = stage.shard(index).connect_control(None).await.unwrap();
     let page = control.list(&List::default()).await.unwrap();
     let lock = page.locks.first().expect("a record");
     let shard = stage.shard(index);

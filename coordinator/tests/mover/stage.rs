@@ -220,7 +220,7 @@ impl Shards {
     ) -> Founder {
         let id = shard_id(index);
         let shard = MemoryShard::new(Arc::new(clock), random.clone());
-        let link = shard.connect_control().await.unwrap();
+        let link = shard.connect_control(None).await.unwrap();
         let life = link.life().clone();
         let founder = Founder {
             id: id.clone(),

@@ -224,7 +224,7 @@ impl Stage {
 
     /// The holder of `key` at the shard at `index`, by the record there.
     pub(super) async fn holder(&self, index: usize, key: &str) -> Option<Holder> {
-        let mut link = self.shard(index).connect_control().await.unwrap();
+        let mut link = self.shard(index).connect_control(None).await.unwrap();
         link.inspect(&self.lock_key(key)).await.unwrap().holder
     }
 }

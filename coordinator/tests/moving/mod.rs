@@ -62,7 +62,7 @@ impl Ring {
         let shards = Arc::new([shard(1), shard(2)]);
         let mut founders = Vec::new();
         for (index, shard) in shards.iter().enumerate() {
-            let link = shard.connect_control().await.unwrap();
+            let link = shard.connect_control(None).await.unwrap();
             founders.push(Founder {
                 id: shard_id(index),
                 address: format!("memory:{index}"),
@@ -137,13 +137,13 @@ impl Ring {
 
     /// The holder of the key at `shard`, by the record there.
     async fn holder(&self, shard: &MemoryShard) -> Option<Holder> {
-        let mut link = shard.connect_control().await.unwrap();
+        let mut link = shard.connect_control(None).await.unwrap();
         link.inspect(&lock_key(self.key)).await.unwrap().holder
     }
 
     /// How many wait for the key at `shard`.
     async fn waiting(&self, shard: &MemoryShard) -> usize {
-        let mut link = shard.connect_control().await.unwrap();
+        let mut link = shard.connect_control(None).await.unwrap();
         link.inspect(&lock_key(self.key))
             .await
             .unwrap()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Listing, MigrationLink, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
+    shard::{ControlLink, Listing, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
     topology::{Migration, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
 };
 
@@ -132,6 +132,6 @@ impl Ring {
     }
 }
 
-async fn link(shard: &MemoryShard) -> Box<dyn MigrationLink> {
-    shard.connect_migration(None).await.unwrap()
+async fn link(shard: &MemoryShard) -> Box<dyn ControlLink> {
+    shard.connect_control(None).await.unwrap()
 }

@@ -65,7 +65,7 @@ impl<F: Fixture> Bench<F> {
             copy: (1, "record".into()),
         };
         let shard = fixture.shard();
-        let mut control = shard.connect_control().await.unwrap();
+        let mut control = shard.connect_control(None).await.unwrap();
         control.arm(&arm).await.unwrap();
         let link = shard.connect_locks(LockLane::Work, None).await.unwrap();
         Self { fixture, link }

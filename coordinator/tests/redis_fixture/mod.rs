@@ -169,7 +169,7 @@ impl Fixture for Redis {
 
     async fn copy(&self) -> Option<String> {
         let mut raw = self.raw().await;
-        let life = self.shard().connect_control().await.unwrap();
+        let life = self.shard().connect_control(None).await.unwrap();
         let name = format!("ringfence:life:{}:copy", life.life());
         let held: Option<String> = redis::Cmd::get(name).query_async(&mut raw).await.unwrap();
         let text = |held: String| held.splitn(3, ' ').last().unwrap().to_owned();

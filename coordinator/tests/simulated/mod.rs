@@ -99,7 +99,7 @@ impl Crew {
             founders.push(Founder {
                 id: id.clone(),
                 address: "memory:".to_owned(),
-                life: shard.connect_control().await.unwrap().life().clone(),
+                life: shard.connect_control(None).await.unwrap().life().clone(),
                 weight: Weight::ONE,
                 zone: None,
             });
@@ -178,7 +178,7 @@ impl Crew {
 
     /// The record says that the shard lives there.
     async fn lives_at(&self, server: &MemoryShard) {
-        let link = server.connect_control().await.unwrap();
+        let link = server.connect_control(None).await.unwrap();
         let before = self.store.load().await.unwrap();
         let unix = Duration::from_secs(1_800_000_000);
         let next = before.reborn(&shard_id(0), link.life().clone(), unix);
@@ -246,7 +246,7 @@ async fn waiting(engine: &Engine) -> tokio::task::JoinHandle<Guard> {
 
 /// The holder of the key at that server.
 async fn holder(server: &MemoryShard) -> Option<Holder> {
-    let mut link = server.connect_control().await.unwrap();
+    let mut link = server.connect_control(None).await.unwrap();
     let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default()).unwrap();
     link.inspect(&key).await.unwrap().holder
 }

@@ -11,13 +11,11 @@ use std::{
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use ringfence_coordinator::{
-    ids::{ClientId, Epoch, Incarnation, Life},
+    ids::{ClientId, Life},
     limits::LANES_BY_SLOT,
-    name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Declare,
-        Inspection, Link, List, LockLane, LockLink, LockPage, MarkQuiet, MigrationLink,
-        Notification, Op, Request, Shard, ShardError, Subscription, memory::MemoryShard,
+        Answers, ConnectionId, Control, ControlLink, ControlReply, CounterLink, Link, LockLane,
+        LockLink, Notification, Op, Request, Shard, ShardError, Subscription, memory::MemoryShard,
     },
 };
 use tokio::{sync::watch, time::sleep};
@@ -114,18 +112,14 @@ impl Shard for OverWire {
         unreachable!("no counters are used over a wire")
     }
 
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+    async fn connect_control(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn ControlLink>, ShardError> {
         self.0.through().await;
-        let end = self.0.shard().connect_control().await?;
+        let end = self.0.shard().connect_control(former).await?;
         let wire = self.0.clone();
         Ok(Box::new(Over { wire, end }))
-    }
-
-    async fn connect_migration(
-        &self,
-        _former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError> {
-        unreachable!("no mover works over a wire")
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
@@ -181,38 +175,8 @@ impl LockLink for Over<Box<dyn LockLink>> {
 
 #[async_trait]
 impl ControlLink for Over<Box<dyn ControlLink>> {
-    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+    async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError> {
         self.wire.through().await;
-        self.end.arm(arm).await
-    }
-
-    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
-        self.wire.through().await;
-        self.end.armed().await
-    }
-
-    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
-        self.wire.through().await;
-        self.end.mark_quiet(mark).await
-    }
-
-    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
-        self.wire.through().await;
-        self.end.declare(declare).await
-    }
-
-    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
-        self.wire.through().await;
-        self.end.raise(incarnation, epoch).await
-    }
-
-    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
-        self.wire.through().await;
-        self.end.inspect(key).await
-    }
-
-    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
-        self.wire.through().await;
-        self.end.list(list).await
+        self.end.call(control).await
     }
 }

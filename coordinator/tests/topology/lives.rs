@@ -24,7 +24,7 @@ async fn lives_that_were_never_armed_leave_nothing_behind() {
         .find(|(_, entry)| entry.address == address);
     let shard_id = shard_id.unwrap().0.0.clone();
     let shard = RedisShard::new(options(&servers.0[member].url()));
-    let connect = async || shard.connect_control().await.unwrap();
+    let connect = async || shard.connect_control(None).await.unwrap();
     for raised in [false, true] {
         servers.0[member].restart().await.unwrap();
         let mut link = connect().await;

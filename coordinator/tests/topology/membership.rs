@@ -21,7 +21,7 @@ use super::{
 };
 
 async fn arm(seed: RedisOptions, topology: &Topology, id: &ShardId) -> Result<bool, ShardError> {
-    let mut link = RedisShard::new(seed).connect_control().await?;
+    let mut link = RedisShard::new(seed).connect_control(None).await?;
     let armed = link.arm(&topology.arm(id, Grace::None)).await?;
     Ok(armed.armed_now)
 }

@@ -16,7 +16,7 @@ use ringfence_coordinator::{
     limits::{CLAIM_MAX, LEASE_MAX},
     name::{Label, LockKey, Namespace},
     shard::{
-        Arm, Counters, Grace, LockLane, LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op,
+        Arm, ControlLink, Counters, Grace, LockLane, LockLink, LockMode, MarkQuiet, Mode, Op,
         Reply, Request, SlotState, SlotStates, Ticket,
     },
 };
@@ -81,7 +81,7 @@ fn release(key: &LockKey, sequence: u64) -> Request {
 struct Desk {
     redis: Redis,
     link: Box<dyn LockLink>,
-    mover: Box<dyn MigrationLink>,
+    mover: Box<dyn ControlLink>,
     raw: MultiplexedConnection,
 }
 
@@ -92,7 +92,7 @@ impl Desk {
 
     /// Has the present life armed.
     async fn of(redis: Redis) -> Self {
-        let mut mover = redis.shard().connect_migration(None).await.unwrap();
+        let mut mover = redis.shard().connect_control(None).await.unwrap();
         let (epoch, incarnation) = (Epoch(5), incarnation());
         let mode = Mode::Open;
         let arm = Arm {

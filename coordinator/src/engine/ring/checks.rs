@@ -18,7 +18,7 @@ pub(crate) async fn watch(renewer: &LeaseRenewer) {
     let mut refusing = false;
     loop {
         sleep(LOOK_AGAIN).await;
-        let refused = match driver.shard().connect_control().await {
+        let refused = match driver.shard().connect_control(None).await {
             Ok(_) => None,
             Err(error @ ShardError::Unusable { .. }) => Some(error),
             // This error does not concern the server's settings.

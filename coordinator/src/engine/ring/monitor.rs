@@ -246,7 +246,7 @@ pub(crate) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
         async move {
             let id = driver.id().clone();
             let grace_left = async {
-                let mut link = driver.shard().connect_control().await?;
+                let mut link = driver.shard().connect_control(None).await?;
                 let armed = link.armed().await?.ok_or(ShardError::Unarmed)?;
                 let is_named = topology
                     .shard(&id)
@@ -380,7 +380,7 @@ impl ShardMonitor {
 
     async fn connect(&self) -> Result<Box<dyn ControlLink>, ShardError> {
         let shard = self.renewer.driver.shard();
-        shard.connect_control().await
+        shard.connect_control(None).await
     }
 
     /// The kept connection, if it is to the life that the topology names, or a new one. After use,

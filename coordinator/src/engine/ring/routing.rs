@@ -14,8 +14,8 @@ use crate::{
     metrics::ShardMetrics,
     name::{LockKey, Namespace},
     shard::{
-        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Notification,
-        Shard, ShardError, Subscription,
+        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, Notification, Shard,
+        ShardError, Subscription,
     },
     sync::Mutex,
     topology::{Dial, Migration, ShardName, Topology},
@@ -397,14 +397,10 @@ impl Shard for Undialable {
         Err(self.0.clone())
     }
 
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
-        Err(self.0.clone())
-    }
-
-    async fn connect_migration(
+    async fn connect_control(
         &self,
         _former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+    ) -> Result<Box<dyn ControlLink>, ShardError> {
         Err(self.0.clone())
     }
 

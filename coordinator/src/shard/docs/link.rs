@@ -1,20 +1,15 @@
 //! A connection to a shard on a store of documents.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use async_trait::async_trait;
-use ringfence_ring::Slot;
 
 use super::attempt::Desk;
 use crate::{
-    ids::{Epoch, Incarnation, Life},
-    name::LockKey,
+    ids::Life,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
-        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Declare,
-        DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List,
-        Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan,
-        ScanPage, ShardError, Step, Stepped, StillHeld,
+        Answers, AskArmed, ConnectionId, Control, ControlLink, ControlReply, CounterAnswers,
+        CounterLink, CounterRequest, Inspect, Link, LockLink, Request, ShardError,
     },
 };
 
@@ -52,79 +47,30 @@ impl CounterLink for DocsLink {
 
 #[async_trait]
 impl ControlLink for DocsLink {
-    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        self.0.arm(arm).await
-    }
-
-    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
-        self.0.armed().await
-    }
-
-    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
-        self.0.mark_quiet(mark).await
-    }
-
-    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
-        self.0.declare(declare).await
-    }
-
-    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
-        self.0.raise(incarnation, epoch).await
-    }
-
-    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
-        self.0.inspect(key).await
-    }
-
-    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
-        self.0.list(list).await
-    }
-}
-
-#[async_trait]
-impl MigrationLink for DocsLink {
-    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
-        self.0.step(step).await
-    }
-
-    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
-        self.0.scan(scan).await
-    }
-
-    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        self.0.take_list(listing).await
-    }
-
-    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
-        self.0.still_held(still).await
-    }
-
-    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
-        self.0.groups(ask).await
-    }
-
-    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
-        self.0.copy_out(copy).await
-    }
-
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
-        self.0.copy_in(copy).await
-    }
-
-    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
-        self.0.arrive(arrive).await
-    }
-
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
-        self.0.drop_groups(drop).await
-    }
-
-    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        self.0.admit(admit).await
-    }
-
-    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        self.0.force_open(force).await
+    async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError> {
+        let desk = &mut self.0;
+        Ok(match control {
+            Control::Arm(arm) => ControlReply::Arm(desk.arm(&arm).await?),
+            Control::AskArmed(AskArmed) => ControlReply::AskArmed(desk.armed().await?),
+            Control::MarkQuiet(mark) => ControlReply::MarkQuiet(desk.mark_quiet(&mark).await?),
+            Control::Declare(declare) => ControlReply::Declare(desk.declare(&declare).await?),
+            Control::Raise(raise) => {
+                ControlReply::Raise(desk.raise(raise.incarnation, raise.epoch).await?)
+            }
+            Control::Inspect(Inspect(key)) => ControlReply::Inspect(desk.inspect(&key).await?),
+            Control::List(list) => ControlReply::List(desk.list(&list).await?),
+            Control::Step(step) => ControlReply::Step(desk.step(&step).await?),
+            Control::Scan(scan) => ControlReply::Scan(desk.scan(&scan).await?),
+            Control::Listing(listing) => ControlReply::Listing(desk.take_list(&listing).await?),
+            Control::StillHeld(still) => ControlReply::StillHeld(desk.still_held(&still).await?),
+            Control::AskGroups(ask) => ControlReply::AskGroups(desk.groups(&ask).await?),
+            Control::CopyOut(copy) => ControlReply::CopyOut(desk.copy_out(&copy).await?),
+            Control::CopyIn(copy) => ControlReply::CopyIn(desk.copy_in(&copy).await?),
+            Control::Arrive(arrive) => ControlReply::Arrive(desk.arrive(&arrive).await?),
+            Control::DropGroups(drop) => ControlReply::DropGroups(desk.drop_groups(&drop).await?),
+            Control::Admit(admit) => ControlReply::Admit(desk.admit(&admit).await?),
+            Control::ForceOpen(force) => ControlReply::ForceOpen(desk.force_open(&force).await?),
+        })
     }
 }
 

@@ -15,8 +15,7 @@ use crate::{
     limits::LANES_BY_SLOT,
     random::Random,
     shard::{
-        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Subscription,
+        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, Shard, ShardError, Subscription,
     },
 };
 
@@ -89,14 +88,10 @@ impl Shard for DocsShard {
         Ok(self.connect(former).await?)
     }
 
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
-        Ok(self.connect(None).await?)
-    }
-
-    async fn connect_migration(
+    async fn connect_control(
         &self,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+    ) -> Result<Box<dyn ControlLink>, ShardError> {
         Ok(self.connect(former).await?)
     }
 

@@ -62,9 +62,9 @@ impl Memory {
     }
 
     /// Puts a piece of a group aside.
-    pub(super) fn copy_in(&mut self, copy: &CopyIn, now_ms: u64) -> Result<PutAside, ShardError> {
-        let Group { key, since, blocks } = &copy.group;
-        let state = self.slot(key)?;
+    pub(super) fn copy_in(&mut self, copy: CopyIn, now_ms: u64) -> Result<PutAside, ShardError> {
+        let Group { key, since, blocks } = copy.group;
+        let state = self.slot(&key)?;
         if !state.arrives_by(copy.epoch) && state.epoch >= copy.epoch {
             return Ok(PutAside::Refused);
         }
@@ -73,16 +73,16 @@ impl Memory {
                 reason: "no memory for counters that come here".into(),
             });
         }
-        if self.counters.has(key, *since) {
+        if self.counters.has(&key, since) {
             return Ok(PutAside::Arrived);
         }
         let asides = &mut self.counters.aside;
         asides.retain(|_, aside| now_ms < aside.until_ms);
-        let name = aside_name(key, copy.epoch, &copy.source);
+        let name = aside_name(&key, copy.epoch, &copy.source);
         let aside: &mut Aside = asides.entry(name).or_default();
         aside.until_ms = now_ms.saturating_add(millis(ASIDE_FOR));
-        copy.rows.iter().cloned().for_each(|row| aside.add(row));
-        Ok(PutAside::Lacks(blocks.clone()))
+        copy.rows.into_iter().for_each(|row| aside.add(row));
+        Ok(PutAside::Lacks(blocks))
     }
 
     /// Makes a group of its pieces.

@@ -14,6 +14,7 @@
 mod aside;
 mod batch;
 mod carry;
+mod control;
 mod counter_batch;
 mod counters;
 mod faults;

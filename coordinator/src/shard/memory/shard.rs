@@ -18,8 +18,8 @@ use crate::{
     name::LockKey,
     random::Random,
     shard::{
-        ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Subscription,
+        ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, Shard, ShardError,
+        Subscription,
     },
 };
 
@@ -108,14 +108,10 @@ impl Shard for MemoryShard {
         Ok(Box::new(self.connect(Lane::Counters, former).await?))
     }
 
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
-        Ok(Box::new(self.connect(Lane::Control, None).await?))
-    }
-
-    async fn connect_migration(
+    async fn connect_control(
         &self,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+    ) -> Result<Box<dyn ControlLink>, ShardError> {
         Ok(Box::new(self.connect(Lane::Control, former).await?))
     }
 

@@ -19,14 +19,14 @@ use super::{
 use crate::{
     clock::{BootClock, Clock, Instant},
     failpoint::{Rule, is_off},
-    ids::{Epoch, Incarnation, Life},
+    ids::{Epoch, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
-        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Counters,
-        Declare, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection,
-        Link, List, Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside,
-        Request, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskArmed, AskGroups, ConnectionId,
+        Control, ControlLink, ControlReply, CopyIn, CopyOut, CounterAnswers, CounterLink,
+        CounterRequest, Counters, Declare, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace,
+        Groups, HeldStill, Inspect, Inspection, Link, List, Listing, LockLink, LockPage, MarkQuiet,
+        Piece, PutAside, Raise, Request, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -175,6 +175,31 @@ impl CounterLink for RedisLink {
 
 #[async_trait]
 impl ControlLink for RedisLink {
+    async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError> {
+        Ok(match control {
+            Control::Arm(arm) => ControlReply::Arm(self.arm(&arm).await?),
+            Control::AskArmed(AskArmed) => ControlReply::AskArmed(self.armed().await?),
+            Control::MarkQuiet(mark) => ControlReply::MarkQuiet(self.mark_quiet(&mark).await?),
+            Control::Declare(declare) => ControlReply::Declare(self.declare(&declare).await?),
+            Control::Raise(raise) => ControlReply::Raise(self.raise(raise).await?),
+            Control::Inspect(Inspect(key)) => ControlReply::Inspect(self.inspect(&key).await?),
+            Control::List(list) => ControlReply::List(self.list(&list).await?),
+            Control::Step(step) => ControlReply::Step(self.step(&step).await?),
+            Control::Scan(scan) => ControlReply::Scan(self.scan(&scan).await?),
+            Control::Listing(listing) => ControlReply::Listing(self.take_list(&listing).await?),
+            Control::StillHeld(still) => ControlReply::StillHeld(self.still_held(&still).await?),
+            Control::AskGroups(ask) => ControlReply::AskGroups(self.groups(&ask).await?),
+            Control::CopyOut(copy) => ControlReply::CopyOut(self.copy_out(&copy).await?),
+            Control::CopyIn(copy) => ControlReply::CopyIn(self.copy_in(&copy).await?),
+            Control::Arrive(arrive) => ControlReply::Arrive(self.arrive(&arrive).await?),
+            Control::DropGroups(drop) => ControlReply::DropGroups(self.drop_groups(&drop).await?),
+            Control::Admit(admit) => ControlReply::Admit(self.admit(&admit).await?),
+            Control::ForceOpen(force) => ControlReply::ForceOpen(self.force_open(&force).await?),
+        })
+    }
+}
+
+impl RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         let origin = match arm.counters {
             Counters::Never => {
@@ -292,7 +317,7 @@ impl ControlLink for RedisLink {
         Ok(Duration::from_millis(grace_left))
     }
 
-    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
+    async fn raise(&mut self, raise: Raise) -> Result<(), ShardError> {
         let Connection { keys, server, .. } = &self.connection;
         let mut command = server.call(&scripts::RAISE, 5);
         command
@@ -304,8 +329,8 @@ impl ControlLink for RedisLink {
         command
             .arg(&server.replid)
             .arg(server.life.as_str())
-            .arg(incarnation.to_string())
-            .arg(epoch.0);
+            .arg(raise.incarnation.to_string())
+            .arg(raise.epoch.0);
         self.control("raise", &command).await.map(drop)
     }
 
@@ -321,10 +346,7 @@ impl ControlLink for RedisLink {
         let prefix = &self.connection.keys.prefix;
         inspect::page(&parts, prefix, list.namespace.as_ref())
     }
-}
 
-#[async_trait]
-impl MigrationLink for RedisLink {
     async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
         let command = migration::step(&self.connection, step);
         let parts = self.control("step", &command).await?;

@@ -44,8 +44,8 @@ use crate::{
     limits::{BATCH_MAX, LANES_BY_SLOT, SETTINGS_EVERY},
     name::KeyPrefix,
     shard::{
-        ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Subscription,
+        ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, Shard, ShardError,
+        Subscription,
     },
 };
 
@@ -128,14 +128,10 @@ impl Shard for RedisShard {
         Ok(Box::new(self.connect(Lane::Counters, former).await?))
     }
 
-    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
-        Ok(Box::new(self.connect(Lane::Control, None).await?))
-    }
-
-    async fn connect_migration(
+    async fn connect_control(
         &self,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+    ) -> Result<Box<dyn ControlLink>, ShardError> {
         Ok(Box::new(self.connect(Lane::Control, former).await?))
     }
 

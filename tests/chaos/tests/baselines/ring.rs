@@ -148,7 +148,7 @@ impl Ring {
         })
         .await;
         let record = self.store.load().await.unwrap();
-        let mut link = self.shard(place).await.connect_control().await.unwrap();
+        let mut link = self.shard(place).await.connect_control(None).await.unwrap();
         let raise = link.raise(record.incarnation, record.last_epoch);
         raise.await.unwrap();
     }
@@ -192,14 +192,14 @@ impl Ring {
             above,
         };
         let shard = self.shard(place).await;
-        let mut link = shard.connect_migration(None).await.unwrap();
+        let mut link = shard.connect_control(None).await.unwrap();
         link.step(&step).await.unwrap().last_token
     }
 
     /// Whether the shard in `place` has a record of the key.
     pub(crate) async fn has_it(&self, place: usize) -> bool {
         // It may have to be armed yet.
-        let Ok(mut link) = self.shard(place).await.connect_control().await else {
+        let Ok(mut link) = self.shard(place).await.connect_control(None).await else {
             return false;
         };
         let Ok(listed) = link.list(&List::default()).await else {

@@ -14,8 +14,7 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     shard::{
         Answers, Arm, ArmAnswer, ControlLink, CounterLink, Counters, Grace, Holder, LockLane,
-        LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply, Request, ShardError,
-        SlotState, SlotStates,
+        LockLink, LockMode, MarkQuiet, Mode, Op, Reply, Request, ShardError, SlotState, SlotStates,
     },
 };
 
@@ -113,12 +112,12 @@ pub(super) async fn counters(fixture: &dyn Fixture) -> Box<dyn CounterLink> {
 }
 
 pub(super) async fn control(fixture: &dyn Fixture) -> Box<dyn ControlLink> {
-    let link = fixture.shard().connect_control().await;
+    let link = fixture.shard().connect_control(None).await;
     link.expect("the shard can be reached")
 }
 
-pub(super) async fn mover(fixture: &dyn Fixture) -> Box<dyn MigrationLink> {
-    let link = fixture.shard().connect_migration(None).await;
+pub(super) async fn mover(fixture: &dyn Fixture) -> Box<dyn ControlLink> {
+    let link = fixture.shard().connect_control(None).await;
     link.expect("the shard can be reached")
 }
 
@@ -146,7 +145,7 @@ pub(super) async fn marked_quiet(
 pub(super) struct Desk {
     pub(super) link: Box<dyn LockLink>,
     pub(super) counters: Box<dyn CounterLink>,
-    pub(super) mover: Box<dyn MigrationLink>,
+    pub(super) mover: Box<dyn ControlLink>,
     pub(super) map: MapVersion,
     /// When a namespace was last declared, by the view of its requests.
     pub(super) declared: MapVersion,

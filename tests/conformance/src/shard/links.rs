@@ -37,7 +37,7 @@ pub async fn connecting_ends_the_former_connection(fixture: &dyn Fixture) {
     }
 
     let mut former = mover(fixture).await;
-    let later = shard.connect_migration(named(&*former)).await;
+    let later = shard.connect_control(named(&*former)).await;
     assert_is_later(&*later.expect("a connection"), &*former);
     for _ in 0..2 {
         assert_ended(former.arm(&arm(fixture, FIRST + 1, Grace::None)).await);

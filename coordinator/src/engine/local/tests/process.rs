@@ -88,7 +88,7 @@ impl World {
         let shards: Vec<_> = (0..shards).map(shard).collect();
         let here = || String::from("memory:");
         let founders = shards.iter().enumerate().map(|(index, shard)| {
-            let link = block_on(shard.connect_control()).unwrap();
+            let link = block_on(shard.connect_control(None)).unwrap();
             Founder {
                 id: shard_id(index),
                 address: here(),
@@ -161,7 +161,7 @@ impl World {
 
     /// Checks that the key has no holder and no waiters.
     pub(super) fn assert_nothing_is_left(&self, key: &crate::name::LockKey) {
-        let mut link = block_on(self.shards[0].connect_control()).unwrap();
+        let mut link = block_on(self.shards[0].connect_control(None)).unwrap();
         let left = block_on(link.inspect(key)).unwrap();
         assert!(left.holder.is_none(), "a record is left: {left:?}");
         assert!(left.waiters.is_empty(), "a ticket is left: {left:?}");

@@ -16,8 +16,8 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Counters, Grace, LockLane, LockLink, LockMode, MigrationLink, Mode, Op, Reply,
-        Request, Shard, ShardError, SlotState, SlotStates, Ticket,
+        Arm, ControlLink, Counters, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request,
+        Shard, ShardError, SlotState, SlotStates, Ticket,
     },
 };
 
@@ -60,8 +60,8 @@ async fn locks(shard: &MemoryShard, lane: LockLane) -> Box<dyn LockLink> {
 }
 
 /// A connection of a mover.
-async fn mover(shard: &MemoryShard) -> Box<dyn MigrationLink> {
-    shard.connect_migration(None).await.unwrap()
+async fn mover(shard: &MemoryShard) -> Box<dyn ControlLink> {
+    shard.connect_control(None).await.unwrap()
 }
 
 async fn armed() -> (Arc<MemoryShard>, Box<dyn LockLink>) {
