@@ -1,7 +1,8 @@
 //! No holder is told before the deadline that it has lost the lock: by no renewal at all, and by a
 //! release only if the shard lost its memory since the record was last seen in place; or by either if an operator took the lock
 //! from it. Where coordinators fail, one at
-//! a time, no holder loses its lock at all, unless its own process is stopped or a shard fails meanwhile.
+//! a time, no holder loses its lock at all, unless its own process is stopped or a shard fails meanwhile, or a coordinator
+//! that failed told of the grant so late that less than half of the lease was left.
 
 use std::collections::HashSet;
 
@@ -50,9 +51,21 @@ fn by_service(history: &History, grants: &Grants<'_>, windows: &[Window<'_>]) ->
             event.process
         );
         let violation = || Violation::new(Rule::Loss, grant.key, what, [grant.acquired, event]);
-        (!excused).then(violation)
+        (!excused && !came_late(grant, windows)).then(violation)
     };
     lost.filter_map(of_one).collect()
+}
+
+/// Whether its holder never had half of its lease ahead, where a coordinator failed before it knew of the grant.
+fn came_late(grant: &Grant<'_>, windows: &[Window<'_>]) -> bool {
+    let lease_ns = grant.acquired.deed.lease_ms.unwrap_or(0) * 1_000_000;
+    let (told_ns, deadline_ns) = (grant.told_ns(), grant.told_deadline_ns());
+    let failed = |window: &Window<'_>| {
+        let is_before = window.time.start <= told_ns;
+        is_before && deadline_ns.saturating_sub(lease_ns) <= window.time.end
+    };
+    let mut of_coordinators = windows.iter().filter(|window| window.is_of_a_coordinator());
+    deadline_ns.saturating_sub(told_ns) < lease_ns / 2 && of_coordinators.any(failed)
 }
 
 fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {

@@ -102,6 +102,11 @@ fn coordinators_excuse_no_loss_and_stopped_processes_do() {
 }
 
 #[test]
+fn a_lock_that_a_coordinator_told_late_may_be_lost() {
+    passes(mutations::lost_as_a_coordinator_told_it_late);
+}
+
+#[test]
 fn a_holder_does_not_know_that_its_lock_was_taken_by_force() {
     passes(mutations::hold_past_the_deadline_by_force);
 }

@@ -372,6 +372,29 @@ pub(crate) fn lost_though_a_coordinator_served(history: &History) -> Option<Hist
     Some(of_service(&lost))
 }
 
+/// A holder that loses a lock as soon as it knows that it has it: a coordinator failed, and told it late.
+pub(crate) fn lost_as_a_coordinator_told_it_late(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let ended_ns = |grant: &Grant<'_>| grant.release.map_or(grant.deadline_ns(), |(at, _)| at.t_ns);
+    let mut all = grants.all().filter(|grant| grant.killed_ns.is_none());
+    let grant = all.find(|grant| {
+        let is_plain = grant.renewals.is_empty() && !has_writes(history, grant);
+        is_plain && ended_ns(grant) > grant.told_ns() + 3 * MS
+    })?;
+    let (told_ns, acquired) = (grant.told_ns(), grant.acquired);
+    let mut events = history.events.clone();
+    let at = events.iter().position(|event| event == acquired)?;
+    events[at].deed.deadline_ns = Some(told_ns + MS);
+    let lost = with(&History::new(events), acquired, told_ns + 2 * MS, |deed| {
+        (deed.kind, deed.answer) = (Kind::GuardState, Some(Answer::Lost));
+    });
+    let killed = Deed {
+        fault: Some(Fault::KillCoordinator),
+        ..Deed::default()
+    };
+    Some(with_fault(&lost, &history.events[0], told_ns - MS, &killed))
+}
+
 pub(crate) fn nobody_granted_after_healing(history: &History) -> Option<History> {
     let healed = history
         .events
