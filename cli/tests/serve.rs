@@ -408,11 +408,11 @@ fn settings_are_shown_without_secrets() {
     let url = ("RINGFENCE__SHARDS__A__URL", "redis://user:s3cret@127.0.0.1");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let variables = [url, ("RINGFENCE__LIMITS__RATE", "7")];
-    let ran = ringfence_with(&["config", "show", "--redacted"], &variables);
+    let ran = ringfence_with(&["config", "show"], &variables);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("rate = 7\n") && ran.stdout.contains("127.0.0.1"));
     assert!(!ran.stdout.contains("s3cret"), "{ran:?}");
-    let ran = ringfence_with(&["config", "show"], &variables);
+    let ran = ringfence_with(&["config", "show", "--secrets"], &variables);
     assert!(ran.stdout.contains("s3cret"), "{ran:?}");
     let ran = ringfence_with(&["config", "show", "-c", file], &variables);
     assert_eq!(ran.code, 64, "{ran:?}");

@@ -50,7 +50,7 @@ func TestATokenNamesThePrincipalWithAndWithoutTLS(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
 	const token = "a token of at least thirty-two characters"
-	principal := fmt.Sprintf("[principals.a]\nsha256 = \"%x\"\nacquire = [\"default/Test\"]\n", sha256.Sum256([]byte(token)))
+	principal := fmt.Sprintf("[principals.a]\nsha256 = \"%x\"\nacquire = [\"default/Test*\"]\n", sha256.Sum256([]byte(token)))
 	secure, trusting := certified(t)
 	for settings, options := range map[string][]ringfence.Option{
 		principal:          nil,

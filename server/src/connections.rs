@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll},
@@ -26,6 +26,8 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 use tonic::transport::server::Connected;
+
+use crate::access::Caller;
 
 /// Calls at a time on a connection beyond its places: renewals and releases, which need no place.
 pub(crate) const STREAMS_KEPT: u32 = 64;
@@ -57,12 +59,19 @@ const DESCRIPTORS: Limit = ("descriptors", "connections wait");
 pub(crate) struct Places {
     pub(crate) calls: Arc<Semaphore>,
     is_known: Arc<AtomicBool>,
+    /// Who makes its calls, where callers need no identity.
+    caller: Arc<OnceLock<Arc<Caller>>>,
 }
 
 impl Places {
     /// A known caller makes a call.
     pub(crate) fn known(&self) {
         self.is_known.store(true, Relaxed);
+    }
+
+    /// The one caller that the connection is, where callers need no identity.
+    pub(crate) fn caller(&self, new: &dyn Fn() -> Arc<Caller>) -> Arc<Caller> {
+        self.caller.get_or_init(new).clone()
     }
 }
 
@@ -231,7 +240,7 @@ pub(crate) struct Connection {
 
 /// The connections of `listener`, with `streams` places each.
 pub(crate) fn accept(
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     port: Arc<Port>,
     streams: u32,
 ) -> impl Stream<Item = io::Result<Connection>> {
@@ -275,6 +284,7 @@ impl Connection {
             places: Places {
                 calls: Arc::new(Semaphore::new(streams as usize)),
                 is_known: Arc::default(),
+                caller: Arc::default(),
             },
             counted,
         }

@@ -37,6 +37,7 @@ mod fields;
 mod latches;
 mod locks;
 mod monitor;
+mod readiness;
 mod service;
 mod sessions;
 mod tls;

@@ -10,21 +10,19 @@ use axum::{
     routing::get,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use ringfence_client::{Client, EngineMetrics};
-use tokio_util::sync::CancellationToken;
+use ringfence_client::Client;
 
 use crate::{
     connections::{Numbers, Requests},
     dashboard::{self, Dashboard},
+    readiness::Readiness,
 };
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 struct Monitor {
     registry: Registry,
-    metrics: EngineMetrics,
-    /// The coordinator grants no new locks.
-    stopping: CancellationToken,
+    readiness: Readiness,
 }
 
 /// Serves the numbers of `client`, and the dashboard or the reason why there is none, at `listener`, if there is one. Ends
@@ -32,7 +30,7 @@ struct Monitor {
 pub(crate) async fn serve(
     listener: Option<Requests>,
     (client, connections): (Client, Numbers),
-    stopping: CancellationToken,
+    readiness: Readiness,
     dashboard: Result<Arc<Dashboard>, &'static str>,
 ) {
     let Some(listener) = listener else {
@@ -43,8 +41,7 @@ pub(crate) async fn serve(
     connections.register(&mut registry);
     let monitor = Arc::new(Monitor {
         registry,
-        metrics: client.metrics(),
-        stopping,
+        readiness,
     });
     let router = Router::new()
         .route("/metrics", get(metrics))
@@ -74,16 +71,9 @@ async fn metrics(State(monitor): State<Arc<Monitor>>) -> impl IntoResponse {
     }
 }
 
-async fn ready(State(monitor): State<Arc<Monitor>>) -> (StatusCode, &'static str) {
-    let reading = monitor.metrics.read();
-    let reaches_a_shard =
-        reading.is_some_and(|reading| reading.shards.iter().any(|shard| shard.is_up));
-    match (monitor.stopping.is_cancelled(), reaches_a_shard) {
-        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
-        (false, false) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "no connection to any shard\n",
-        ),
-        (false, true) => (StatusCode::OK, "ok\n"),
+async fn ready(State(monitor): State<Arc<Monitor>>) -> (StatusCode, String) {
+    match monitor.readiness.why_not() {
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+        None => (StatusCode::OK, "ok\n".into()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use futures_util::Stream;
 use ringfence_api::{
     DESCRIPTORS, MESSAGE_BYTES_MAX,
     v1::{
@@ -19,7 +20,7 @@ use tonic::{
     service::interceptor::InterceptedService,
     transport::{Server, server::Router},
 };
-use tonic_health::{ServingStatus, server::HealthReporter};
+use tonic_health::server::HealthReporter;
 use tower::{
     layer::util::{Identity, Stack},
     util::MapResponseLayer,
@@ -29,12 +30,13 @@ use crate::{
     Config, Limits, Tls,
     access::Authentication,
     admin::Admin,
-    connections::{Numbers, Port, Requests, STREAMS_KEPT, accept},
+    connections::{Connection, Numbers, Port, Requests, STREAMS_KEPT, accept},
     counters::Counters,
     dashboard::Dashboard,
     latches::Latches,
     locks::{Handles, Holds, Locks},
     monitor,
+    readiness::Readiness,
     sessions::{Sessions, Shared},
     too_long, traces,
 };
@@ -51,7 +53,7 @@ const LAST_CALLS: Duration = Duration::from_secs(1);
 
 /// A coordinator that listens on its port.
 pub struct Service {
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     monitor: Option<TcpListener>,
     client: Client,
     holds: Arc<Holds>,
@@ -85,7 +87,7 @@ impl Service {
     ///
     /// Dropping the future has no effect.
     pub async fn bind(config: &Config, client: Client) -> Result<Self, BindError> {
-        let listener = bind(config.listen).await?;
+        let listener = Arc::new(bind(config.listen).await?);
         let monitor = match config.monitor {
             Some(address) => Some(bind(address).await?),
             None => None,
@@ -101,7 +103,7 @@ impl Service {
             authentication,
             holds: Holds::new(client.clone(), clock),
             client,
-            handles: Arc::new(Handles::new(config.handle_secret.as_deref())),
+            handles: Arc::new(Handles::new(&config.handle_secrets)),
             limits: config.limits,
             grace: config.grace,
             tls: config.tls.clone(),
@@ -153,8 +155,7 @@ impl Service {
         } = self;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let health = HealthReporter::new();
-        let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
-        let server = server.max_concurrent_streams(limits.streams + STREAMS_KEPT);
+        let server = server(tls, &limits)?;
         let sessions = Sessions(Arc::new(Shared {
             client: client.clone(),
             holds: holds.clone(),
@@ -171,20 +172,15 @@ impl Service {
         let router = router(server, &client, served, &health, &authentication);
         let numbers = Numbers::default();
         let places = (limits.connections, limits.connections_per_address);
-        let connections = accept(
-            listener,
-            Port::new("service", places, &numbers),
-            limits.streams,
-        );
-        let closed = closing.clone().cancelled_owned();
-        let serve = router.serve_with_incoming_shutdown(connections, closed);
+        let port = Port::new("service", places, &numbers);
+        let accept = move || accept(listener.clone(), port.clone(), limits.streams);
+        let serve = serve(router, accept, (stopping.clone(), closing.clone()));
         let stop = async {
             tokio::select! {
                 () = stop => {}
                 () = stopping.cancelled() => {}
             }
             stopping.cancel();
-            not_serving(&health).await;
             tracing::info!(?grace, "stops: no new locks");
             let _ = timeout(grace, holds.none_held()).await;
             closing.cancel();
@@ -194,9 +190,13 @@ impl Service {
             listener,
             port: Port::new("monitor", MONITOR_CONNECTIONS, &numbers),
         });
+        let readiness = Readiness {
+            metrics: client.metrics(),
+            stopping: stopping.clone(),
+        };
         let monitored = (client.clone(), numbers);
-        let monitor = monitor::serve(monitor, monitored, stopping.clone(), dashboard);
-        let mut tasks = tasks(serve, holds.clone(), monitor);
+        let monitor = monitor::serve(monitor, monitored, readiness.clone(), dashboard);
+        let mut tasks = tasks(serve, holds.clone(), monitor, readiness.tell(health));
         let served = tokio::select! {
             Some(ended) = tasks.join_next() => ended.expect("it does not panic"),
             () = stop => Ok(()),
@@ -209,14 +209,49 @@ impl Service {
     }
 }
 
+fn server(tls: Option<Tls>, limits: &Limits) -> Result<Server, tonic::transport::Error> {
+    let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
+    let server = server.max_concurrent_streams(limits.streams + STREAMS_KEPT);
+    Ok(match limits.connection_age {
+        Some(age) => server.max_connection_age(age),
+        None => server,
+    })
+}
+
+/// Serves until the stop ends. When it begins, callers connect anew: a load balancer sends them elsewhere. Streams go on,
+/// and who has no other coordinator comes back to release its locks.
+async fn serve<S>(
+    router: Router<Stack<MapResponseLayer<Explain>, Identity>>,
+    accept: impl Fn() -> S,
+    (begins, ends): (CancellationToken, CancellationToken),
+) -> Served
+where
+    S: Stream<Item = io::Result<Connection>>,
+{
+    let before = router.clone();
+    let before = before.serve_with_incoming_shutdown(accept(), begins.cancelled());
+    let after = async {
+        begins.cancelled().await;
+        router
+            .serve_with_incoming_shutdown(accept(), ends.cancelled())
+            .await
+    };
+    tokio::try_join!(before, after).map(drop)
+}
+
 /// What a service does. Each is a task: one that is busy keeps no other from its duty.
 fn tasks(
     serve: impl Future<Output = Served> + Send + 'static,
     holds: Arc<Holds>,
     monitor: impl Future<Output = ()> + Send + 'static,
+    readiness: impl Future<Output = ()> + Send + 'static,
 ) -> JoinSet<Served> {
     let mut tasks = JoinSet::new();
     tasks.spawn(serve);
+    tasks.spawn(async {
+        readiness.await;
+        Ok(())
+    });
     tasks.spawn(async move {
         holds.run().await;
         Ok(())
@@ -280,11 +315,4 @@ fn router(
         .add_service(InterceptedService::new(current, authentication.clone()))
         .add_service(InterceptedService::new(alpha, authentication.clone()))
         .add_service(checks)
-}
-
-/// Load balancers send calls elsewhere.
-async fn not_serving(health: &HealthReporter) {
-    health
-        .set_service_status("", ServingStatus::NotServing)
-        .await;
 }

@@ -46,7 +46,7 @@ pub(crate) struct Two {
 }
 
 pub(crate) fn shared(config: &mut Config) {
-    config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
+    config.handle_secrets = vec!["0123456789abcdef0123456789abcdef".into()];
 }
 
 impl Two {

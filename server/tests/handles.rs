@@ -20,13 +20,48 @@ const LEASE_MS: u64 = 5000;
 const LOST: i32 = ReleaseOutcome::Lost as i32;
 
 fn shared(config: &mut Config) {
-    config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
+    config.handle_secrets = vec!["0123456789abcdef0123456789abcdef".into()];
 }
 
 async fn two() -> (Scene, Coordinator) {
     let scene = Scene::set_with(shared).await;
     let other = scene.another(shared).await;
     (scene, other)
+}
+
+/// One coordinator after the other gets a new secret, first to open handles with, then to seal them.
+#[tokio::test]
+async fn a_new_secret_comes_without_a_lost_lock() {
+    let [old, new] = ["0", "1"].map(|digit| digit.repeat(32));
+    let with = |secrets: &[&String]| {
+        let secrets: Vec<String> = secrets.iter().copied().cloned().collect();
+        move |config: &mut Config| config.handle_secrets = secrets
+    };
+    let before = Scene::set_with(with(&[&old])).await;
+    let opens = before.another(with(&[&old, &new])).await;
+    let seals = before.another(with(&[&new, &old])).await;
+    let after = before.another(with(&[&new])).await;
+    let coordinators = [
+        before.locks().await,
+        opens.locks().await,
+        seals.locks().await,
+        after.locks().await,
+    ];
+    // Which of them go on with its lock.
+    for (at, opened_by) in [
+        (0, [true, true, true, false]),
+        (1, [true, true, true, false]),
+        (2, [false, true, true, true]),
+    ] {
+        let key = format!("key/{at}");
+        let held = acquire(&mut coordinators[at].clone(), ask(&key, LEASE_MS, None))
+            .await
+            .unwrap();
+        for (other, is_opened) in coordinators.iter().zip(opened_by) {
+            let renewed = renew(&mut other.clone(), &held.handle).await;
+            assert_eq!(renewed.is_ok(), is_opened, "{at}: {renewed:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,10 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+use tonic::Code;
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
 
 use super::scene::{Scene, acquire, ask, release, renew};
 
@@ -251,6 +255,66 @@ async fn a_coordinator_without_shards_is_not_ready() {
     assert_eq!(get(&scene, "/healthz").await.0, 200);
     let (_, numbers) = get(&scene, "/metrics").await;
     assert_eq!(sum(&numbers, "ringfence_shard_up{", ""), 0.0);
+}
+
+#[tokio::test]
+async fn a_health_check_says_of_each_service_whether_it_is_ready() {
+    let mut scene = Scene::set().await;
+    let health = HealthClient::new(scene.channel().await);
+    let all_are = async |status: ServingStatus| {
+        let services = ["Admin", "Counter", "Latch", "Lock", "Session"];
+        let services = services.map(|service| format!("ringfence.v1.{service}Service"));
+        for service in services.into_iter().chain([String::new()]) {
+            let asked = health.clone().check(HealthCheckRequest { service }).await;
+            if asked.unwrap().into_inner().status() != status {
+                return false;
+            }
+        }
+        true
+    };
+    eventually("all are ready", || all_are(ServingStatus::Serving)).await;
+    scene.kill_servers();
+    eventually("none is ready", || all_are(ServingStatus::NotServing)).await;
+    let unknown = HealthCheckRequest {
+        service: "ringfence.v1.Other".into(),
+    };
+    let refused = health.clone().check(unknown).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+}
+
+/// Waits until no connection of callers is left; the next call opens another.
+async fn none_is_connected(scene: &Scene) {
+    eventually("no connection is left", || async {
+        number(scene, "ringfence_connections{port=\"service\"} ").await == 0.0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn callers_connect_anew_when_a_stop_begins() {
+    let mut scene = Scene::set_with(|config| config.grace = Duration::from_secs(60)).await;
+    let mut locks = scene.locks().await;
+    let held = acquire(&mut locks, ask("key", 30_000, Some(0)))
+        .await
+        .unwrap();
+    scene.stop();
+    none_is_connected(&scene).await;
+    release(&mut locks, &held.handle).await.unwrap();
+    scene.ended().await;
+}
+
+#[tokio::test]
+async fn callers_connect_anew_after_some_time() {
+    let age = Some(Duration::from_secs(1));
+    let scene = Scene::set_with(|config| config.limits.connection_age = age).await;
+    let mut locks = scene.locks().await;
+    for _ in 0..2 {
+        let held = acquire(&mut locks, ask("key", 30_000, Some(0)))
+            .await
+            .unwrap();
+        none_is_connected(&scene).await;
+        release(&mut locks, &held.handle).await.unwrap();
+    }
 }
 
 /// The names `ringfence_…` in `text`.

@@ -45,7 +45,7 @@ impl Coordinator {
             insecure: false,
             grace: Duration::from_secs(10),
             prefix: "ringfence".into(),
-            handle_secret: None,
+            handle_secrets: Vec::new(),
             shards: BTreeMap::new(),
             topology: None,
             limits: Limits::default(),

@@ -183,7 +183,7 @@ fn resume(handle: &[u8]) -> Kind {
 }
 
 fn shared(config: &mut Config) {
-    config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
+    config.handle_secrets = vec!["0123456789abcdef0123456789abcdef".into()];
     principal(config, "worker", Roles::all());
     principal(config, "thief", Roles::all());
     principal(config, "nobody", Roles::default());

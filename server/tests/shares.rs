@@ -20,7 +20,7 @@ const LEASE_MS: u64 = 5000;
 const LOST: i32 = ReleaseOutcome::Lost as i32;
 
 fn shared(config: &mut Config) {
-    config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
+    config.handle_secrets = vec!["0123456789abcdef0123456789abcdef".into()];
 }
 
 async fn two() -> (Scene, Coordinator) {

@@ -25,7 +25,7 @@ pub(crate) async fn serve(url: &str) -> Result<(), Failure> {
         insecure: false,
         grace: Duration::ZERO,
         prefix: "ringfence".into(),
-        handle_secret: None,
+        handle_secrets: Vec::new(),
         shards: BTreeMap::new(),
         topology: None,
         limits: Limits {

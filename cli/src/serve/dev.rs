@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
         // Its callers lose nothing that they could keep.
         grace: Duration::ZERO,
         prefix: "ringfence".into(),
-        handle_secret: None,
+        handle_secrets: Vec::new(),
         shards: BTreeMap::new(),
         topology: None,
         limits: Limits::default(),

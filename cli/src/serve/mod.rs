@@ -47,9 +47,9 @@ pub(crate) enum Command {
     Show {
         #[command(flatten)]
         settings: Settings,
-        /// Without the logins of servers and the digests of tokens
+        /// With the logins of servers, the secrets of handles and the digests of tokens
         #[arg(long)]
-        redacted: bool,
+        secrets: bool,
     },
     /// Print an example of a file with every setting
     Example,
@@ -140,7 +140,7 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
             let shards = config.shards.len();
             format!("good: serves on {}, shards: {shards}\n", config.listen)
         }
-        Command::Show { settings, redacted } => settings.load()?.show(*redacted),
+        Command::Show { settings, secrets } => settings.load()?.show(!secrets),
         Command::Example => Config::example(),
     })?;
     Ok(ExitCode::SUCCESS)

@@ -67,14 +67,15 @@ impl Caller {
         self.name.as_deref()
     }
 
-    /// Lets `call` pass, if the caller has the role, and is within its rate.
+    /// Lets `call` pass, if the caller is within its rate, and has the role. A call without the role counts, too.
     pub(crate) fn admit(&self, call: Call<'_>) -> Result<(), Error> {
+        let counted = self.rate.count(self.clock.now());
+        counted.map_err(|wait| limited("more calls per second than limits.rate", wait))?;
         if !self.allows(call) {
             let name = self.name.as_deref().unwrap_or_default();
             return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
         }
-        let counted = self.rate.count(self.clock.now());
-        counted.map_err(|wait| limited("more calls per second than limits.rate", wait))
+        Ok(())
     }
 
     fn allows(&self, call: Call<'_>) -> bool {
@@ -99,7 +100,7 @@ impl Caller {
     }
 }
 
-/// Lets `call` pass, if the caller of `request` has the role, is within its rate, and has a place on
+/// Lets `call` pass, if the caller of `request` is within its rate, has the role, and has a place on
 /// its connection.
 ///
 /// Renewals and releases are not admitted: they need no role but the handle, and no place. So a

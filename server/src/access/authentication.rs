@@ -19,10 +19,10 @@ const HEADER: &str = "authorization";
 const SCHEME: &str = "Bearer ";
 
 /// Lets requests of known callers pass.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Authentication {
-    /// No principal is set: every request passes, and may do everything.
-    Open(Arc<Caller>),
+    /// No principal is set: every request passes, and may do everything. Each connection is a caller.
+    Open(Arc<dyn Fn() -> Arc<Caller> + Send + Sync>),
     /// By proof.
     Known(Arc<HashMap<Proof, Arc<Caller>>>),
 }
@@ -34,14 +34,20 @@ impl Authentication {
         per_second: u32,
         clock: &Arc<dyn Clock>,
     ) -> Self {
-        let caller = |name, roles| Arc::new(Caller::new(name, roles, per_second, clock.clone()));
+        let clock = clock.clone();
+        let caller =
+            move |name, roles| Arc::new(Caller::new(name, roles, per_second, clock.clone()));
         if principals.is_empty() {
-            return Self::Open(caller(None, Roles::all()));
+            return Self::Open(Arc::new(move || caller(None, Roles::all())));
         }
-        let known = principals.iter().map(|(name, Principal { proof, roles })| {
-            let caller = caller(Some(name.clone()), roles.clone());
-            (proof.clone(), caller)
-        });
+        let known = principals
+            .iter()
+            .flat_map(|(name, Principal { proofs, roles })| {
+                let caller = caller(Some(name.clone()), roles.clone());
+                proofs
+                    .iter()
+                    .map(move |proof| (proof.clone(), caller.clone()))
+            });
         Self::Known(Arc::new(known.collect()))
     }
 
@@ -53,7 +59,7 @@ impl Authentication {
     /// The caller of a request over HTTP, with its header `authorization`. Certificates do not count.
     pub(crate) fn caller_over_http(&self, header: Option<&str>) -> Result<Arc<Caller>, Error> {
         match (self, header) {
-            (Self::Open(caller), _) => Ok(caller.clone()),
+            (Self::Open(caller), _) => Ok(caller()),
             (Self::Known(known), Some(header)) => with_token(known, header),
             (Self::Known(_), None) => Err(refused("no bearer token (authorization: Bearer TOKEN)")),
         }
@@ -61,7 +67,10 @@ impl Authentication {
 
     fn caller(&self, request: &Request<()>) -> Result<Arc<Caller>, Error> {
         let known = match self {
-            Self::Open(caller) => return Ok(caller.clone()),
+            Self::Open(caller) => {
+                let places = request.extensions().get::<Places>();
+                return Ok(places.map_or_else(|| caller(), |places| places.caller(&**caller)));
+            }
             Self::Known(known) => known,
         };
         if let Some(header) = request.metadata().get(HEADER) {

@@ -2,8 +2,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `principal.rs` | a caller: the proof of its identity, and its roles |
-//! | `scope.rs` | the keys of a role |
+//! | `principal.rs` | a caller: the proofs of its identity, and its roles |
+//! | `scope.rs` | the keys of a role: one, those with a prefix, or all |
 //! | `authentication.rs` | finds the caller of a request |
 //! | `admission.rs` | whether a caller may make a call now |
 //! | `rate.rs` | calls per second of a caller |

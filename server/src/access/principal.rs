@@ -1,4 +1,4 @@
-//! A caller: the proof of its identity, and its roles.
+//! A caller: the proofs of its identity, and its roles.
 
 use sha2::{Digest, Sha256};
 
@@ -15,8 +15,8 @@ pub fn token_digest(token: &str) -> TokenDigest {
 /// A caller: `principals.NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// `sha256` or `certificate`.
-    pub proof: Proof,
+    /// `sha256` and `certificate`: each alone is enough.
+    pub proofs: Vec<Proof>,
     /// `acquire`, `read`, `force_release` and `admin`.
     pub roles: Roles,
 }

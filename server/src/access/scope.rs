@@ -4,16 +4,23 @@ use std::str::FromStr;
 
 use ringfence_client::Namespace;
 
-/// Keys with a common prefix.
+/// Some keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// `*`: the keys of all namespaces.
     All,
-    /// `NAMESPACE/PREFIX`: the keys of a namespace that start with a prefix. Empty: all its keys.
+    /// `NAMESPACE/NAME`: one key of a namespace.
+    Key {
+        /// The namespace.
+        namespace: Namespace,
+        /// The key.
+        key: String,
+    },
+    /// `NAMESPACE/`, `NAMESPACE/START/` or `NAMESPACE/START*`: the keys of a namespace that start so.
     Prefix {
         /// The namespace.
         namespace: Namespace,
-        /// The start of the keys.
+        /// The start of the keys. Empty: all.
         prefix: String,
     },
 }
@@ -23,6 +30,10 @@ impl Scope {
     pub(super) fn has(&self, namespace: &str, key: &[u8]) -> bool {
         match self {
             Self::All => true,
+            Self::Key {
+                namespace: own,
+                key: only,
+            } => own.as_str() == namespace && key == only.as_bytes(),
             Self::Prefix {
                 namespace: own,
                 prefix,
@@ -34,6 +45,7 @@ impl Scope {
     pub(super) fn has_all_of(&self, namespace: Option<&str>) -> bool {
         match self {
             Self::All => true,
+            Self::Key { .. } => false,
             Self::Prefix {
                 namespace: own,
                 prefix,
@@ -49,11 +61,18 @@ impl FromStr for Scope {
         if text == "*" {
             return Ok(Self::All);
         }
-        let (namespace, prefix) = text.split_once('/').ok_or(())?;
-        Ok(Self::Prefix {
-            namespace: Namespace::new(namespace).map_err(|_| ())?,
-            prefix: prefix.to_owned(),
-        })
+        let (namespace, rest) = text.split_once('/').ok_or(())?;
+        let namespace = Namespace::new(namespace).map_err(|_| ())?;
+        let prefix = match rest.strip_suffix('*') {
+            Some(start) => start,
+            None if rest.is_empty() || rest.ends_with('/') => rest,
+            None => {
+                let key = rest.to_owned();
+                return Ok(Self::Key { namespace, key });
+            }
+        };
+        let prefix = prefix.to_owned();
+        Ok(Self::Prefix { namespace, prefix })
     }
 }
 
@@ -61,8 +80,11 @@ impl std::fmt::Display for Scope {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::All => formatter.write_str("*"),
+            Self::Key { namespace, key } => write!(formatter, "{}/{key}", namespace.as_str()),
             Self::Prefix { namespace, prefix } => {
-                write!(formatter, "{}/{prefix}", namespace.as_str())
+                let ends = prefix.is_empty() || prefix.ends_with('/');
+                let more = if ends { "" } else { "*" };
+                write!(formatter, "{}/{prefix}{more}", namespace.as_str())
             }
         }
     }
@@ -94,7 +116,21 @@ mod tests {
         }
         assert!(scope("shop/").has("shop", b"any") && !scope("shop/").has("shops", b"any"));
         assert!(scope("*").has("any", b"any"));
-        assert!(scope("a/b/c").has("a", b"b/c/d"));
+        assert!(scope("a/b/").has("a", b"b/c/d"));
+    }
+
+    #[test]
+    fn a_name_is_one_key_and_a_star_says_that_more_follows() {
+        let ledger = scope("default/ledger");
+        assert!(ledger.has("default", b"ledger") && !ledger.has_all_of(Some("default")));
+        for other in ["ledger-evil", "ledger/1", "ledge", ""] {
+            assert!(!ledger.has("default", other.as_bytes()), "{other}");
+        }
+        assert!(!ledger.has("shop", b"ledger"));
+        let users = scope("default/user:*");
+        assert!(users.has("default", b"user:1") && !users.has("default", b"users"));
+        let all: Scope = "shop/*".parse().unwrap();
+        assert_eq!(all, scope("shop/"));
     }
 
     #[test]

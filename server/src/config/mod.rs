@@ -42,9 +42,10 @@ pub struct Config {
     pub grace: Duration,
     /// `prefix`: the prefix of every key on the servers. Default: `ringfence`.
     pub prefix: String,
-    /// `handle_secret`, or `handle_secret_file`: seals the handles of locks. Coordinators with the
-    /// same secret go on with each other's locks. None: each has its own.
-    pub handle_secret: Option<String>,
+    /// `handle_secret`, a text or a list, or `handle_secret_file`, with one in each line: the first seals the handles of
+    /// locks, and each opens them. Coordinators that open each other's handles go on with each other's locks. None: each
+    /// has a secret of its own.
+    pub handle_secrets: Vec<String>,
     /// `shards.NAME.url`, or `shards.NAME.url_file`: servers to find the topology at.
     pub shards: BTreeMap<String, String>,
     /// `topology.url`, or `topology.url_file`: the server of the topology's record, if that is on none of the shards. None:
@@ -63,10 +64,13 @@ pub struct Limits {
     pub connections: usize,
     /// `connections_per_address`: connections of one address. More are closed. Default: 512.
     pub connections_per_address: usize,
+    /// `connection_age`: a connection that is older takes no new calls; those under way go on. None: connections may be
+    /// of any age.
+    pub connection_age: Option<Duration>,
     /// `streams`: calls at a time on one connection, apart from renewals and releases. More calls
     /// are refused. Default: 256.
     pub streams: u32,
-    /// `rate`: calls per second of one principal. More calls are refused. Default: 20,000.
+    /// `rate`: calls per second of one principal, or of one connection if there is none. More calls are refused. Default: 20,000.
     pub rate: u32,
     /// `session_locks`: locks of one session, held or waited for. More are refused. Default: 4,096.
     pub session_locks: usize,
@@ -120,7 +124,7 @@ impl std::fmt::Debug for Config {
             .field("insecure", &self.insecure)
             .field("grace", &self.grace)
             .field("prefix", &self.prefix)
-            .field("handle_secret", &self.handle_secret.is_some())
+            .field("handle_secrets", &self.handle_secrets.len())
             .field("shards", &shards)
             .field("topology", &self.topology.is_some())
             .field("limits", &self.limits)
@@ -134,6 +138,7 @@ impl Default for Limits {
         Self {
             connections: 1024,
             connections_per_address: 512,
+            connection_age: None,
             streams: 256,
             rate: 20_000,
             session_locks: 4096,
@@ -194,10 +199,10 @@ impl Config {
             tls: reader.tls("tls"),
             insecure: reader.flag("insecure"),
             grace: reader
-                .length("grace", Duration::from_secs(3600))
+                .length("grace", Duration::ZERO..=Duration::from_secs(3600))
                 .unwrap_or(Duration::from_secs(10)),
             prefix: reader.prefix("prefix"),
-            handle_secret: reader.secret("handle_secret"),
+            handle_secrets: reader.secrets("handle_secret"),
             shards: reader.shards("shards", overrides),
             topology: reader.topology("topology"),
             limits: Limits {
@@ -209,6 +214,10 @@ impl Config {
                     .map_or(Limits::default().connections_per_address, |number| {
                         number as usize
                     }),
+                connection_age: reader.length(
+                    "limits.connection_age",
+                    Duration::from_secs(1)..=Duration::from_secs(7 * 24 * 3600),
+                ),
                 streams: reader
                     .number("limits.streams", 1..=100_000)
                     .map_or(Limits::default().streams, |number| number as u32),
@@ -254,7 +263,8 @@ impl Config {
     /// nobody do what the same caller could not do over gRPC.
     pub(crate) fn allows_dashboard(&self) -> Result<(), &'static str> {
         let is_public = self.monitor.is_some_and(|at| !at.ip().is_loopback());
-        let has_token = |principal: &Principal| matches!(principal.proof, Proof::Token(_));
+        let is_token = |proof: &Proof| matches!(proof, Proof::Token(_));
+        let has_token = |principal: &Principal| principal.proofs.iter().any(is_token);
         if !self.principals.is_empty() {
             return match self.principals.values().any(has_token) {
                 false => Err(
@@ -284,21 +294,26 @@ impl Config {
     fn check_callers(&self, reader: &mut Reader) {
         let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         let mut seen = HashMap::new();
-        for (name, Principal { proof, roles }) in &self.principals {
+        for (name, Principal { proofs, roles }) in &self.principals {
             if *roles == Roles::default() {
                 reader.problem(format!(
                     "principals.{name} may do nothing, must have acquire, read, force_release or admin"
                 ));
             }
-            if matches!(proof, Proof::Certificate(_)) && !by_certificate {
+            let has_certificate = proofs
+                .iter()
+                .any(|proof| matches!(proof, Proof::Certificate(_)));
+            if has_certificate && !by_certificate {
                 reader.problem(format!(
                     "principals.{name} has a certificate, so tls.client_ca must be set"
                 ));
             }
-            if let Some(other) = seen.insert(proof, name) {
-                reader.problem(format!(
-                    "principals.{name} has the token or the certificate of principals.{other}, must have its own"
-                ));
+            for proof in proofs {
+                if let Some(other) = seen.insert(proof, name) {
+                    reader.problem(format!(
+                        "principals.{name} has the token or the certificate of principals.{other}, must have its own"
+                    ));
+                }
             }
         }
     }

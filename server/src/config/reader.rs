@@ -160,14 +160,16 @@ impl Reader {
         number
     }
 
-    pub(super) fn length(&mut self, path: &str, max: Duration) -> Option<Duration> {
-        let limit = format!(
-            "a length of time with its unit, as 10s, at most {}",
-            humantime::format_duration(max)
-        );
+    pub(super) fn length(
+        &mut self,
+        path: &str,
+        limits: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let [min, max] = [limits.start(), limits.end()].map(|end| humantime::format_duration(*end));
+        let limit = format!("a length of time with its unit, as 10s, of {min} to {max}");
         self.text(path, &limit, |text| {
             let length = humantime::parse_duration(text).ok();
-            length.filter(|length| *length <= max)
+            length.filter(|length| limits.contains(length))
         })
     }
 
@@ -177,25 +179,38 @@ impl Reader {
         prefix.unwrap_or_default().as_str().to_owned()
     }
 
-    /// A secret at `path`, or in the file that is named at `path`_file. Not shown in a problem.
-    pub(super) fn secret(&mut self, path: &str) -> Option<String> {
+    /// The secrets at `path`, or in the lines of the file that is named at `path`_file. Not shown in a problem.
+    pub(super) fn secrets(&mut self, path: &str) -> Vec<String> {
         let in_file = format!("{path}_file");
-        let (key, secret) = match (self.take(path), self.take(&in_file)) {
-            (None, None) => return None,
-            (Some(secret), None) => (path, secret.into_string().ok()),
-            (None, Some(file)) => (&*in_file, self.file(&in_file, file)?.into()),
+        let (key, secrets) = match (self.take(path), self.take(&in_file)) {
+            (None, None) => return Vec::new(),
+            (Some(secrets), None) => {
+                let secrets = listed(secrets)
+                    .into_iter()
+                    .map(|secret| secret.into_string().ok());
+                (path, secrets.collect())
+            }
+            (None, Some(file)) => {
+                let Some(text) = self.file(&in_file, file) else {
+                    return Vec::new();
+                };
+                let lines = text.lines().map(|line| Some(line.trim().to_owned()));
+                (&*in_file, lines.collect())
+            }
             (Some(_), Some(_)) => {
                 self.problem(format!("{path} and {in_file} are set, must be one of them"));
-                return None;
+                return Vec::new();
             }
         };
-        let secret = secret.filter(|secret| secret.len() >= SECRET_BYTES_MIN);
-        if secret.is_none() {
+        let is_long = |secret: &String| secret.len() >= SECRET_BYTES_MIN;
+        let secrets: Option<Vec<_>> = secrets;
+        let secrets = secrets.filter(|secrets| !secrets.is_empty() && secrets.iter().all(is_long));
+        if secrets.is_none() {
             self.problem(format!(
-                "{key} must be a text of at least {SECRET_BYTES_MIN} bytes, as from: openssl rand -hex 32"
+                "{key} must be a text of at least {SECRET_BYTES_MIN} bytes, as from: openssl rand -hex 32; or several"
             ));
         }
-        secret
+        secrets.unwrap_or_default()
     }
 
     /// The text of the file that `value`, at `path`, names.
@@ -303,57 +318,59 @@ impl Reader {
         let mut principals = BTreeMap::new();
         for name in self.names(path) {
             let path = format!("{path}.{name}");
-            let proof = self.proof(&path);
+            let proofs = self.proofs(&path);
             let roles = Roles {
                 acquire: self.scopes(&format!("{path}.acquire")),
                 read: self.scopes(&format!("{path}.read")),
                 force_release: self.scopes(&format!("{path}.force_release")),
                 admin: self.flag(&format!("{path}.admin")),
             };
-            principals.extend(proof.map(|proof| (name, Principal { proof, roles })));
+            if !proofs.is_empty() {
+                principals.insert(name, Principal { proofs, roles });
+            }
         }
         principals
     }
 
-    fn proof(&mut self, path: &str) -> Option<Proof> {
+    /// What proves a principal: at least one of them.
+    fn proofs(&mut self, path: &str) -> Vec<Proof> {
         let before = self.problems.len();
-        let token = self.text(&format!("{path}.sha256"), "64 hex digits", digest);
-        let name = "a DNS name or a URI of the principal's certificate";
-        let certificate = self.text(&format!("{path}.certificate"), name, |text| {
+        let limit = "64 hex digits, or a list of them";
+        let tokens = self.list(&format!("{path}.sha256"), limit, digest);
+        let limit = "a DNS name or a URI of the principal's certificate, or a list of them";
+        let certificates = self.list(&format!("{path}.certificate"), limit, |text| {
             (!text.is_empty()).then(|| text.to_owned())
         });
-        match (token, certificate) {
-            (Some(digest), None) => return Some(Proof::Token(digest)),
-            (None, Some(name)) => return Some(Proof::Certificate(name)),
-            (None, None) if self.problems.len() > before => {}
-            _ => self.problem(format!("{path} must have either sha256 or certificate")),
+        let tokens = tokens.into_iter().map(Proof::Token);
+        let certificates = certificates.into_iter().map(Proof::Certificate);
+        let proofs: Vec<_> = tokens.chain(certificates).collect();
+        if proofs.is_empty() && self.problems.len() == before {
+            self.problem(format!("{path} must have sha256 or certificate"));
         }
-        None
+        proofs
     }
 
     /// The keys of a role. Default: none.
     fn scopes(&mut self, path: &str) -> Vec<Scope> {
+        let limit =
+            "a list of NAMESPACE/NAME, NAMESPACE/START/, NAMESPACE/START*, or \"*\" for all keys";
+        self.list(path, limit, |text| text.parse().ok())
+    }
+
+    /// A setting that is a list, or one text alone. Default: none.
+    fn list<T>(&mut self, path: &str, limit: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
         let Some(value) = self.take(path) else {
             return Vec::new();
         };
-        let (origin, limit) = (
-            origin(&value),
-            "a list of NAMESPACE/PREFIX, or of \"*\" for all keys",
-        );
-        let texts = match value.kind {
-            ValueKind::Array(texts) => texts,
-            // The environment has no lists.
-            _ => vec![value],
-        };
-        let mut scopes = Vec::new();
-        for text in texts {
+        let (origin, mut parsed) = (origin(&value), Vec::new());
+        for text in listed(value) {
             let shown = shown(&text);
-            match text.into_string().ok().and_then(|text| text.parse().ok()) {
-                Some(scope) => scopes.push(scope),
+            match text.into_string().ok().and_then(|text| parse(&text)) {
+                Some(one) => parsed.push(one),
                 None => self.problem(format!("{path} has {shown}{origin}, must be {limit}")),
             }
         }
-        scopes
+        parsed
     }
 
     /// Certificates, with their files read and checked.
@@ -468,6 +485,14 @@ fn origin(value: &Value) -> String {
     match value.origin() {
         Some(origin) => format!(" ({origin})"),
         None => String::new(),
+    }
+}
+
+/// The values of a list. The environment has none: there, it is one value.
+fn listed(value: Value) -> Vec<Value> {
+    match value.kind {
+        ValueKind::Array(values) => values,
+        _ => vec![value],
     }
 }
 

@@ -75,8 +75,8 @@ fn all_problems_are_reported_at_once() {
         principals.billing.secret = 1
         principals.billing.acquire = [\"default/\", \"orders\", 7]
         principals.nobody.read = [\"*\"]
-        principals.twice.sha256 = \"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"
-        principals.twice.certificate = \"twice.example\"
+        principals.twice.sha256 = [\"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\", 7]
+        principals.twice.admin = true
         principals.worker.certificate = \"worker.example\"
         principals.worker.acquire = \"*\"
         principals.double.certificate = \"worker.example\"
@@ -95,14 +95,14 @@ fn all_problems_are_reported_at_once() {
         "shards.c must have either url or url_file",
         "shards.c.weight",
         "tls.cert is \"/absent\", which cannot be read",
-        "principals.billing.sha256 is \"abc\"",
+        "principals.billing.sha256 has \"abc\"",
         "must be 64 hex digits",
         "principals.billing.secret",
         "principals.billing.acquire has \"orders\"",
         "principals.billing.acquire has 7",
-        "must be a list of NAMESPACE/PREFIX",
-        "principals.nobody must have either sha256 or certificate",
-        "principals.twice must have either sha256 or certificate",
+        "must be a list of NAMESPACE/NAME",
+        "principals.nobody must have sha256 or certificate",
+        "principals.twice.sha256 has 7",
         "principals.double has a certificate, so tls.client_ca must be set",
         "principals.double may do nothing, must have acquire",
         "principals.worker has a certificate, so tls.client_ca must be set",
@@ -124,10 +124,47 @@ fn a_public_address_needs_a_word() {
         ("RINGFENCE__PRINCIPALS__BILLING__SHA256", digest),
         ("RINGFENCE__PRINCIPALS__BILLING__ACQUIRE", "shop/order/"),
     ];
-    let Principal { proof, roles } = &load(&file, &variables).unwrap().principals["billing"];
-    assert_eq!(proof, &Proof::Token(crate::token_digest("foo")));
+    let Principal { proofs, roles } = &load(&file, &variables).unwrap().principals["billing"];
+    assert_eq!(proofs, &[Proof::Token(crate::token_digest("foo"))]);
     assert_eq!(roles.acquire, ["shop/order/".parse().unwrap()]);
     assert!(roles.read.is_empty() && !roles.admin);
+}
+
+#[test]
+fn secrets_and_proofs_may_be_several() {
+    let (new, old) = (
+        "0123456789abcdef0123456789abcdef",
+        "fedcba9876543210fedcba9876543210",
+    );
+    let (one, two) = (crate::token_digest("one"), crate::token_digest("two"));
+    let hex =
+        |digest: &[u8]| -> String { digest.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let file = format!(
+        "{SHARD}handle_secret = [{new:?}, {old:?}]\n[principals.billing]\nsha256 = [{:?}, {:?}]\nadmin = true\n",
+        hex(&one),
+        hex(&two)
+    );
+    let config = load(&file, &[]).unwrap();
+    assert_eq!(config.handle_secrets, [new, old]);
+    assert_eq!(
+        config.principals["billing"].proofs,
+        [one, two].map(Proof::Token)
+    );
+    assert!(load(&config.show(false), &[]).unwrap() == config);
+    assert!(!config.show(true).contains(old));
+    let mut lines = NamedTempFile::new().unwrap();
+    write!(lines, "{new}\n{old}\n").unwrap();
+    let file = format!("{SHARD}handle_secret_file = {:?}\n", lines.path());
+    assert_eq!(load(&file, &[]).unwrap().handle_secrets, [new, old]);
+    for short in [format!("[{new:?}, \"short\"]"), "[]".into(), "7".into()] {
+        let refused = load(&format!("{SHARD}handle_secret = {short}\n"), &[]).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("handle_secret must be a text of at least 32"),
+            "{refused}"
+        );
+    }
 }
 
 #[test]
@@ -337,7 +374,11 @@ fn the_example_has_every_setting() {
     // The authority of a server is read when the client is built.
     let config = load(&here.replace("?ca=/absent/ringfence/redis.pem", ""), &[]).unwrap();
     assert!(config.tls.is_some() && config.principals.len() == 2 && config.shards.len() == 2);
-    assert_eq!(config.limits, Limits::default());
+    let limits = Limits {
+        connection_age: None,
+        ..config.limits
+    };
+    assert_eq!(limits, Limits::default());
 }
 
 #[test]

@@ -61,6 +61,21 @@ impl File {
             self.line(key, format!("[{}]", scopes.join(", ")), comment);
         }
     }
+
+    /// A line with a text, or with a list of several. Default: none.
+    fn values(
+        &mut self,
+        key: &str,
+        values: impl IntoIterator<Item = impl Display>,
+        comment: &'static str,
+    ) {
+        let values: Vec<_> = values.into_iter().map(quoted).collect();
+        match &values[..] {
+            [] => {}
+            [value] => self.line(key, value, comment),
+            values => self.line(key, format!("[{}]", values.join(", ")), comment),
+        }
+    }
 }
 
 impl Config {
@@ -95,7 +110,7 @@ impl Config {
             insecure,
             grace,
             prefix,
-            handle_secret,
+            handle_secrets,
             shards,
             topology,
             limits,
@@ -128,14 +143,15 @@ impl Config {
             quoted(prefix),
             "The prefix of every key on the servers. Default: ringfence.",
         );
-        if let Some(secret) = handle_secret {
-            let shown = if file.redacted { REDACTED } else { secret };
-            file.line(
-                "handle_secret",
-                quoted(shown),
-                "Seals the handles of locks: coordinators with the same secret go on with each other's locks. Or handle_secret_file, a file with it. Default: each has its own.",
-            );
-        }
+        let redacted = file.redacted;
+        let secrets = handle_secrets
+            .iter()
+            .map(|secret| if redacted { REDACTED } else { secret });
+        file.values(
+            "handle_secret",
+            secrets,
+            "Seals the handles of locks: coordinators with the same secret go on with each other's locks. A list: the first seals, each opens. Or handle_secret_file, a file with one in each line. Default: each has its own.",
+        );
         write_servers(shards, topology.as_deref(), file);
         if let Some(tls) = tls {
             write_tls(tls, file);
@@ -210,6 +226,7 @@ fn write_limits(limits: &Limits, file: &mut File) {
     let Limits {
         connections,
         connections_per_address,
+        connection_age,
         streams,
         rate,
         session_locks,
@@ -226,6 +243,13 @@ fn write_limits(limits: &Limits, file: &mut File) {
         connections_per_address,
         "Connections of one address; more are closed. Default: 512.",
     );
+    if let Some(age) = connection_age {
+        file.line(
+            "connection_age",
+            quoted(humantime::format_duration(*age)),
+            "After this time, a connection takes no new calls: callers connect anew, perhaps elsewhere. Default: none.",
+        );
+    }
     file.line(
         "streams",
         streams,
@@ -248,27 +272,31 @@ fn write_limits(limits: &Limits, file: &mut File) {
     );
 }
 
-fn write_principal(name: &str, Principal { proof, roles }: &Principal, file: &mut File) {
+fn write_principal(name: &str, Principal { proofs, roles }: &Principal, file: &mut File) {
     file.section(
         format_args!("principals.{}", key(name)),
         "The callers. Default: none, and every caller may make every call.",
     );
-    match proof {
-        Proof::Token(digest) => {
-            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            let shown = if file.redacted { REDACTED } else { &hex };
-            file.line(
-                "sha256",
-                quoted(shown),
-                "The SHA-256 of its bearer token: printf %s \"$TOKEN\" | sha256sum.",
-            );
-        }
-        Proof::Certificate(name) => file.line(
-            "certificate",
-            quoted(name),
-            "Instead of sha256: a DNS name or a URI of its certificate. Needs tls.client_ca.",
-        ),
-    }
+    let redacted = file.redacted;
+    let tokens = proofs.iter().filter_map(|proof| match proof {
+        Proof::Token(_) if redacted => Some(REDACTED.to_owned()),
+        Proof::Token(digest) => Some(digest.iter().map(|byte| format!("{byte:02x}")).collect()),
+        Proof::Certificate(_) => None,
+    });
+    file.values(
+        "sha256",
+        tokens,
+        "The SHA-256 of its bearer token, or a list of them: printf %s \"$TOKEN\" | sha256sum.",
+    );
+    let certificates = proofs.iter().filter_map(|proof| match proof {
+        Proof::Certificate(name) => Some(name),
+        Proof::Token(_) => None,
+    });
+    file.values(
+        "certificate",
+        certificates,
+        "Instead of sha256, or beside it: a DNS name or a URI of its certificate, or a list. Needs tls.client_ca.",
+    );
     let Roles {
         acquire,
         read,
@@ -278,7 +306,7 @@ fn write_principal(name: &str, Principal { proof, roles }: &Principal, file: &mu
     file.keys(
         "acquire",
         acquire,
-        "NAMESPACE/PREFIX of the locks that it may acquire and the accounts that it may change; \"*\": all. Default: none.",
+        "The locks that it may acquire and the accounts that it may change: NAMESPACE/NAME is one, NAMESPACE/START/ and NAMESPACE/START* are all that start so, \"*\" all. Default: none.",
     );
     file.keys(
         "read",
@@ -328,9 +356,9 @@ fn sample() -> Config {
         path: PathBuf::from(format!("/etc/ringfence/{name}")),
         pem: Vec::new(),
     };
-    let prefix = |text: &str| -> Scope { text.parse().expect("a namespace and a prefix") };
+    let prefix = |text: &str| -> Scope { text.parse().expect("a namespace and a name") };
     let billing = Principal {
-        proof: Proof::Token(token_digest("a secret of the caller")),
+        proofs: vec![Proof::Token(token_digest("a secret of the caller"))],
         roles: Roles {
             acquire: vec![prefix("default/invoice/"), prefix("coins/")],
             read: vec![Scope::All],
@@ -338,7 +366,7 @@ fn sample() -> Config {
         },
     };
     let operator = Principal {
-        proof: Proof::Certificate("operator.example.org".into()),
+        proofs: vec![Proof::Certificate("operator.example.org".into())],
         roles: Roles {
             force_release: vec![Scope::All],
             admin: true,
@@ -356,7 +384,7 @@ fn sample() -> Config {
         insecure: false,
         grace: Duration::from_secs(10),
         prefix: "ringfence".into(),
-        handle_secret: Some("at least 32 random characters, as from openssl rand -hex 32".into()),
+        handle_secrets: vec!["at least 32 random characters, as from openssl rand -hex 32".into()],
         shards: BTreeMap::from([
             ("a".into(), "redis://10.0.0.1".into()),
             (
@@ -365,7 +393,10 @@ fn sample() -> Config {
             ),
         ]),
         topology: Some("etcd://ringfence:password@10.0.0.3,10.0.0.4,10.0.0.5".into()),
-        limits: Limits::default(),
+        limits: Limits {
+            connection_age: Some(Duration::from_secs(1800)),
+            ..Limits::default()
+        },
         principals: BTreeMap::from([("billing".into(), billing), ("operator".into(), operator)]),
     }
 }

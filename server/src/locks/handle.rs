@@ -24,6 +24,8 @@ const MAC_BYTES: usize = 32;
 /// Makes handles, and opens them.
 pub(crate) struct Handles {
     sealer: Hmac<Sha256>,
+    /// Those that it is also opened with.
+    former: Vec<Hmac<Sha256>>,
 }
 
 /// The content of a handle.
@@ -62,15 +64,18 @@ struct Content {
 }
 
 impl Handles {
-    /// Sealed with `secret`; by default, with one that only this process has.
-    pub(crate) fn new(secret: Option<&str>) -> Self {
+    /// Sealed with the first of `secrets`; by default, with one that only this process has.
+    pub(crate) fn new(secrets: &[String]) -> Self {
+        let sealer =
+            |secret: &[u8]| Hmac::new_from_slice(secret).expect("HMAC takes keys of every length");
         let random = || {
             let random = Random::from_os();
-            [random.id().to_be_bytes(), random.id().to_be_bytes()].concat()
+            sealer(&[random.id().to_be_bytes(), random.id().to_be_bytes()].concat())
         };
-        let secret = secret.map_or_else(random, |secret| secret.as_bytes().to_vec());
+        let mut sealers = secrets.iter().map(|secret| sealer(secret.as_bytes()));
         Self {
-            sealer: Hmac::new_from_slice(&secret).expect("HMAC takes keys of every length"),
+            sealer: sealers.next().unwrap_or_else(random),
+            former: sealers.collect(),
         }
     }
 
@@ -103,11 +108,11 @@ impl Handles {
                 .collect(),
         };
         let content = content.encode_to_vec();
-        let mac = self.mac(caller, &content).finalize().into_bytes();
+        let mac = mac(&self.sealer, caller, &content).finalize().into_bytes();
         [&[VERSION], &mac[..], &content].concat()
     }
 
-    /// The lock of `handle`, if it was sealed with the same secret for `caller`.
+    /// The lock of `handle`, if it was sealed with one of the secrets for `caller`.
     pub(crate) fn open(
         &self,
         handle: &[u8],
@@ -116,8 +121,13 @@ impl Handles {
     ) -> Result<LeaseRef, Error> {
         let opened = handle.split_at_checked(1 + MAC_BYTES);
         let opened = opened.filter(|(head, content)| {
-            let mac = self.mac(caller, content);
-            head[0] == VERSION && mac.verify_slice(&head[1..]).is_ok()
+            let mut sealers = [&self.sealer].into_iter().chain(&self.former);
+            let is_sealed_by = |sealer| {
+                mac(sealer, caller, content)
+                    .verify_slice(&head[1..])
+                    .is_ok()
+            };
+            head[0] == VERSION && sealers.any(is_sealed_by)
         });
         let content = opened.and_then(|(_, content)| Content::decode(content).ok());
         let lease = content.and_then(|content| lease(&content, client));
@@ -128,19 +138,19 @@ impl Handles {
             Error::invalid("handle", value, limit)
         })
     }
+}
 
-    fn mac(&self, caller: Option<&str>, content: &[u8]) -> Hmac<Sha256> {
-        let mac = self.sealer.clone().chain_update([VERSION]);
-        let mac = match caller {
-            None => mac.chain_update([0]),
-            // The length tells where the name ends.
-            Some(name) => mac
-                .chain_update([1])
-                .chain_update((name.len() as u64).to_be_bytes())
-                .chain_update(name),
-        };
-        mac.chain_update(content)
-    }
+fn mac(sealer: &Hmac<Sha256>, caller: Option<&str>, content: &[u8]) -> Hmac<Sha256> {
+    let mac = sealer.clone().chain_update([VERSION]);
+    let mac = match caller {
+        None => mac.chain_update([0]),
+        // The length tells where the name ends.
+        Some(name) => mac
+            .chain_update([1])
+            .chain_update((name.len() as u64).to_be_bytes())
+            .chain_update(name),
+    };
+    mac.chain_update(content)
 }
 
 fn lease(content: &Content, client: &Client) -> Option<LeaseRef> {

@@ -330,7 +330,7 @@ mod tests {
         let client = Client::builder().embedded(1).build().await.unwrap();
         let held = client.lock("key").label("worker 7").acquire().await;
         let holds = Holds::new(client.clone(), Arc::new(BootClock));
-        let handles = Arc::new(Handles::new(None));
+        let handles = Arc::new(Handles::new(&[]));
         let caller = Caller::new(None, Roles::all(), 10, Arc::new(BootClock));
         let locks = Locks::new(client.clone(), holds, handles, CancellationToken::new());
         let mut request = Request::new(AcquireRequest {

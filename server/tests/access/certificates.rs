@@ -23,7 +23,10 @@ const AUDIT: &str = "spiffe://example.org/audit";
 /// A caller with the alternative name `san`.
 fn principal(config: &mut Config, name: &str, san: &str, roles: Roles) {
     let proof = Proof::Certificate(san.into());
-    let principal = Principal { proof, roles };
+    let principal = Principal {
+        proofs: vec![proof],
+        roles,
+    };
     config.principals.insert(name.into(), principal);
 }
 

@@ -6,7 +6,7 @@ mod rates;
 
 use ringfence_api::{
     Error, Reason,
-    v1::{AcquireRequest, lock_service_client::LockServiceClient},
+    v1::{AcquireRequest, ReleaseRequest, lock_service_client::LockServiceClient},
 };
 use ringfence_server::{Config, Principal, Proof, Roles, token_digest};
 use tonic::{Code, Request, Status};
@@ -17,7 +17,10 @@ use super::scene::{Scene, ask};
 /// A caller whose bearer token is its name.
 pub(crate) fn principal(config: &mut Config, name: &str, roles: Roles) {
     let proof = Proof::Token(token_digest(name));
-    let principal = Principal { proof, roles };
+    let principal = Principal {
+        proofs: vec![proof],
+        roles,
+    };
     config.principals.insert(name.into(), principal);
 }
 
@@ -27,6 +30,30 @@ pub(crate) fn with<T>(token: &str, message: T) -> Request<T> {
     let header = format!("Bearer {token}").parse().unwrap();
     request.metadata_mut().insert("authorization", header);
     request
+}
+
+#[tokio::test]
+async fn a_principal_may_have_several_tokens() {
+    let scene = Scene::set_with(|config| {
+        principal(config, "old", Roles::all());
+        let principal = config.principals.get_mut("old").unwrap();
+        principal.proofs.push(Proof::Token(token_digest("new")));
+    })
+    .await;
+    let mut locks = LockServiceClient::new(scene.channel().await);
+    let held = locks
+        .acquire(with("old", ask("key", 5000, Some(0))))
+        .await
+        .unwrap();
+    // It is the same principal: the handle is its own.
+    let release = ReleaseRequest {
+        handle: held.into_inner().handle,
+    };
+    locks.release(with("new", release)).await.unwrap();
+    let refused = locks
+        .acquire(with("newer", ask("key", 5000, Some(0))))
+        .await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
 }
 
 #[tokio::test]

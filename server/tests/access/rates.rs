@@ -42,6 +42,50 @@ async fn first_refused(call: impl AsyncFn(String) -> Result<(), Status>) -> Stat
         .expect("two hundred calls at once are beyond the rate")
 }
 
+/// Without principals.
+#[tokio::test]
+async fn a_connection_has_a_rate_of_its_own() {
+    let scene = Scene::set_with(|config| config.limits.rate = 2).await;
+    let (busy, mut quiet) = (scene.locks().await, scene.locks().await);
+    let refused = first_refused(async |key| {
+        let asked = acquire(&mut busy.clone(), ask(&key, 1000, Some(0))).await;
+        asked.map(drop)
+    })
+    .await;
+    limited(&refused);
+    acquire(&mut quiet, ask("key", 1000, Some(0)))
+        .await
+        .unwrap();
+}
+
+/// Each of them would be refused for another reason.
+#[tokio::test]
+async fn calls_without_the_role_count_too() {
+    let scene = Scene::set_with(|config| {
+        config.limits.rate = 2;
+        principal(config, "reader", Roles::default());
+    })
+    .await;
+    let locks = scene.locks().await;
+    let refusals = (0..200).map(|_| {
+        let mut locks = locks.clone();
+        async move {
+            locks
+                .acquire(with("reader", ask("key", 1000, Some(0))))
+                .await
+                .unwrap_err()
+        }
+    });
+    let refusals = join_all(refusals).await;
+    let is_limited = |refused: &&Status| refused.code() == Code::ResourceExhausted;
+    limited(
+        refusals
+            .iter()
+            .find(is_limited)
+            .expect("more calls than the rate"),
+    );
+}
+
 #[tokio::test]
 async fn calls_beyond_the_rate_are_refused_but_renewals_are_not() {
     let scene = Scene::set_with(|config| config.limits.rate = 2).await;
