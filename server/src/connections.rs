@@ -70,8 +70,9 @@ impl Places {
     }
 
     /// The one caller that the connection is, where callers need no identity.
-    pub(crate) fn caller(&self, new: &dyn Fn() -> Arc<Caller>) -> Arc<Caller> {
-        self.caller.get_or_init(new).clone()
+    pub(crate) fn caller(&self, anybody: &Caller) -> Arc<Caller> {
+        let own = || Arc::new(anybody.with_own_rate());
+        self.caller.get_or_init(own).clone()
     }
 }
 

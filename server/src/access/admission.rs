@@ -62,6 +62,16 @@ impl Caller {
         }
     }
 
+    /// The same caller, whose calls are counted apart.
+    pub(crate) fn with_own_rate(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            roles: self.roles.clone(),
+            rate: self.rate.anew(),
+            clock: self.clock.clone(),
+        }
+    }
+
     /// Its name in the settings; none: callers need no identity.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()

@@ -19,10 +19,10 @@ const HEADER: &str = "authorization";
 const SCHEME: &str = "Bearer ";
 
 /// Lets requests of known callers pass.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) enum Authentication {
-    /// No principal is set: every request passes, and may do everything. Each connection is a caller.
-    Open(Arc<dyn Fn() -> Arc<Caller> + Send + Sync>),
+    /// No principal is set: every request passes, and may do everything. Each connection has a rate of its own.
+    Open(Arc<Caller>),
     /// By proof.
     Known(Arc<HashMap<Proof, Arc<Caller>>>),
 }
@@ -34,11 +34,9 @@ impl Authentication {
         per_second: u32,
         clock: &Arc<dyn Clock>,
     ) -> Self {
-        let clock = clock.clone();
-        let caller =
-            move |name, roles| Arc::new(Caller::new(name, roles, per_second, clock.clone()));
+        let caller = |name, roles| Arc::new(Caller::new(name, roles, per_second, clock.clone()));
         if principals.is_empty() {
-            return Self::Open(Arc::new(move || caller(None, Roles::all())));
+            return Self::Open(caller(None, Roles::all()));
         }
         let known = principals
             .iter()
@@ -59,7 +57,7 @@ impl Authentication {
     /// The caller of a request over HTTP, with its header `authorization`. Certificates do not count.
     pub(crate) fn caller_over_http(&self, header: Option<&str>) -> Result<Arc<Caller>, Error> {
         match (self, header) {
-            (Self::Open(caller), _) => Ok(caller()),
+            (Self::Open(caller), _) => Ok(caller.clone()),
             (Self::Known(known), Some(header)) => with_token(known, header),
             (Self::Known(_), None) => Err(refused("no bearer token (authorization: Bearer TOKEN)")),
         }
@@ -69,7 +67,7 @@ impl Authentication {
         let known = match self {
             Self::Open(caller) => {
                 let places = request.extensions().get::<Places>();
-                return Ok(places.map_or_else(|| caller(), |places| places.caller(&**caller)));
+                return Ok(places.map_or_else(|| caller.clone(), |places| places.caller(caller)));
             }
             Self::Known(known) => known,
         };

@@ -26,6 +26,14 @@ impl Rate {
         }
     }
 
+    /// The same rate, without calls so far.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            interval: self.interval,
+            paid_at: Mutex::default(),
+        }
+    }
+
     /// Counts a call at `now`. The error is the time until the next call may come.
     pub(super) fn count(&self, now: Instant) -> Result<(), Duration> {
         let mut paid_at = self.paid_at.lock();

@@ -9,7 +9,7 @@ use super::{
         answers::{text, unexpected},
         connection::Keys,
         migration::{packed, slots},
-        scripts,
+        scripts::{self, Script},
     },
     name, origin,
 };
@@ -108,7 +108,6 @@ pub(in super::super) fn copy_out(
     is_synced: bool,
     copy: &CopyOut,
 ) -> Result<Cmd, ShardError> {
-    let Connection { keys, server, .. } = connection;
     let (after, is_rest, blocks) = match &copy.what {
         Excerpt::Open(after) => return copy_open(connection, copy, after.as_ref()),
         Excerpt::Rows(after) => (after.as_ref(), false, &[][..]),
@@ -116,14 +115,9 @@ pub(in super::super) fn copy_out(
         Excerpt::Blocks(blocks) => (None, false, &blocks[..]),
     };
     let (part, cursor) = after.map_or(Ok(START), place_of)?;
-    let mut command = server.call(&scripts::COPY_OUT, 3);
+    let mut command = of_group(connection, &scripts::COPY_OUT, copy);
     command
-        .arg(&keys.state)
-        .arg(&keys.slots)
-        .arg(name(keys, &copy.key))
-        .arg(&server.replid)
-        .arg(copy.epoch.0)
-        .arg(&keys.prefix)
+        .arg(&connection.keys.prefix)
         .arg(origin(connection, is_synced))
         .arg(part)
         .arg(cursor)
@@ -141,20 +135,27 @@ fn copy_open(
     copy: &CopyOut,
     after: Option<&Cursor>,
 ) -> Result<Cmd, ShardError> {
-    let Connection { keys, server, .. } = connection;
     let (part, cursor) = after.map_or(Ok((0, &b""[..])), place_of)?;
-    let mut command = server.call(&scripts::COPY_OPEN, 3);
+    let mut command = of_group(connection, &scripts::COPY_OPEN, copy);
     command
-        .arg(&keys.state)
-        .arg(&keys.slots)
-        .arg(name(keys, &copy.key))
-        .arg(&server.replid)
-        .arg(copy.epoch.0)
         .arg(part)
         .arg(cursor)
         .arg(COPY_ROWS)
         .arg(ASIDE_FOR.as_millis() as u64);
     Ok(command)
+}
+
+/// What the scripts about a group that leaves begin with.
+fn of_group(connection: &Connection, script: &Script, copy: &CopyOut) -> Cmd {
+    let Connection { keys, server, .. } = connection;
+    let mut command = server.call(script, 3);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(name(keys, &copy.key))
+        .arg(&server.replid)
+        .arg(copy.epoch.0);
+    command
 }
 
 /// Reads the answer to [`copy_out`].
