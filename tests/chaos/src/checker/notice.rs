@@ -14,9 +14,13 @@ pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
     let mut stops = windows::of(history);
     stops.retain(|window| window.fault == Fault::StopClient);
     let elections = grants.of_key.iter().filter(|(key, _)| election::has(key));
-    let changes = elections.flat_map(|(_, leaders)| leaders.windows(2));
+    let changes = elections.flat_map(|(_, grants)| {
+        // One that was stopped until its grant had ended led nobody.
+        let leaders = grants.iter().filter(|grant| !grant.possible().is_empty());
+        leaders.clone().zip(leaders.skip(1))
+    });
     changes
-        .filter_map(|pair| unnoticed(history, &pair[0], &pair[1], &stops))
+        .filter_map(|(leader, next)| unnoticed(history, leader, next, &stops))
         .collect()
 }
 

@@ -154,6 +154,14 @@ fn a_leader_is_told_before_another_leads() {
         let notice = noticed(1, late, Answer::Danger);
         assert_eq!(leads(&[notice]), BTreeSet::from([Rule::Notice]), "{late}");
     }
+    // The other was stopped before it could say that it led, until it did no longer.
+    let late = taken(2, ELECTION, None, 500, 5510);
+    let first = taken(1, ELECTION, None, 1000, 1010);
+    let all = late
+        .into_iter()
+        .chain(first)
+        .chain([renewed(ELECTION, 1, 2000)]);
+    assert!(!rules(all).contains(&Rule::Notice));
     let resigned = of_key(ELECTION, 1, Kind::Release, Phase::Invoke);
     assert_eq!(leads(&[(1, 3000, resigned)]), BTreeSet::new());
 }
