@@ -122,9 +122,12 @@ impl Session {
         };
         let judged = self.receiver().granted(&lease.state, answer);
         let now = self.now();
+        let left = lease.state.deadline().since(now);
         let mut table = self.table.lock();
         match judged {
-            Judged::Held if valid_for < self.terms.0 * 2 / 3 => self.ping(&mut table, now),
+            // A coordinator that falls silent now is left after two thirds of a lease: the next ping, and the wait for its
+            // answer.
+            Judged::Held if left < self.terms.0 * 5 / 6 => self.ping(&mut table, now),
             Judged::TooLate => {
                 let sequence = lease.sequence();
                 if let Some(entry) = table.named(id) {
@@ -315,7 +318,10 @@ impl Session {
     /// request is not wanted any more.
     pub(super) fn waits(&self, lease: &RemoteLease, because: &AcquireError) -> Option<bool> {
         let waiting = || Waiting::new(because, &self.shard, Duration::ZERO);
-        self.receiver().waits(&lease.state, because, true, &waiting)
+        let callers = self
+            .receiver()
+            .waits(&lease.state, because, true, &waiting)?;
+        Some(callers > 0)
     }
 
     fn again_at(&self, error: &AcquireError) -> Instant {
