@@ -28,7 +28,7 @@ use ringfence_demo::{
     redact, table,
 };
 
-/// Sessions make 8 % more pairs with it (docs/benchmarks.md); that of musl, in the static image, is slow.
+/// Sessions make 8 % more pairs with it (docs/benchmarks/notes.md); that of musl, in the static image, is slow.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
