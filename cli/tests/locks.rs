@@ -90,6 +90,11 @@ async fn show_tells_the_holder_and_the_waiters_in_order() {
         .map(|waiter| &waiter["label"])
         .collect();
     assert_eq!(labels, ["second", "first"], "{told}");
+    assert_eq!(told["waiters"][0]["callers"], 1, "{told}");
+    assert!(
+        told["holder"]["held_for_ms"].as_u64().unwrap() > 0,
+        "{told}"
+    );
     let shard = holder.shard_of(&Namespace::new("coins").unwrap(), "order/42");
     assert_eq!(told["shard"], shard.unwrap().to_string());
 

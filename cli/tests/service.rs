@@ -132,7 +132,7 @@ fn without_differences(mut shown: serde_json::Value) -> serde_json::Value {
     let count = others.as_array().map_or(0, Vec::len);
     let other = (0..count).map(|at| format!("/others/{at}"));
     for holder in other.chain(["/holder".into()]) {
-        for field in ["remaining_ms", "nonce"] {
+        for field in ["remaining_ms", "held_for_ms", "nonce"] {
             let field = shown.pointer_mut(&format!("{holder}/{field}"));
             field.map(serde_json::Value::take);
         }

@@ -68,6 +68,9 @@ pub const RECHECK_MAX: Duration = Duration::from_secs(1);
 /// Most tickets in one key's queue. A process has at most one.
 pub const WAITERS_MAX: u32 = 10_000;
 
+/// Most tickets in one key's queue whose callers are added up in a list of locks.
+pub const COUNTED_MAX: usize = 128;
+
 /// Most permits of a semaphore.
 pub const PERMITS_MAX: u32 = 1 << 30;
 

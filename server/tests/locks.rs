@@ -213,6 +213,29 @@ async fn holders_and_waiters_are_shown() {
     }
 }
 
+/// The shard has one ticket of the coordinator for all of them.
+#[tokio::test]
+async fn waiters_behind_a_coordinator_are_counted_one_by_one() {
+    let scene = Scene::set().await;
+    let held = scene.other.lock("key").acquire().await.unwrap();
+    let mut waits = JoinSet::new();
+    for _ in 0..3 {
+        let mut locks = scene.locks().await;
+        waits.spawn(async move { acquire(&mut locks, ask("key", 10_000, None)).await });
+    }
+    let callers = async || {
+        let found = scene.other.lock("key").inspect().await.unwrap();
+        let callers = found.waiters.iter().map(|waiter| waiter.callers);
+        callers.collect::<Vec<_>>()
+    };
+    eventually("three wait", async || callers().await == [3]).await;
+    let mut pages = scene.other.locks(None).unwrap();
+    let page = pages.next().await.unwrap().locks.unwrap();
+    assert_eq!(page[0].waiting, 3);
+    held.release().await;
+    waits.abort_all();
+}
+
 #[tokio::test]
 async fn bad_input_names_the_field() {
     let scene = Scene::set().await;

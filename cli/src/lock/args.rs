@@ -9,7 +9,7 @@ use std::{
 };
 
 use ringfence_client::{
-    BuildError, Builder, Client, MultiLock, Namespace, Preference, TopologyError, limits,
+    BuildError, Builder, Client, Lock, MultiLock, Namespace, Preference, TopologyError, limits,
 };
 use ringfence_coordinator::shard::LockMode;
 
@@ -303,6 +303,17 @@ impl Asked<'_> {
             (None, Some((count, capacity))) => locks.permits(count, capacity),
             (None, None) => locks,
         }
+    }
+
+    /// Whether the locks may have several holders.
+    pub(super) fn has_shares(&self) -> bool {
+        self.args.mode.is_some() || self.args.of.is_some()
+    }
+
+    /// The locks one by one, to look at.
+    pub(super) fn each_lock(&self, client: &Client) -> impl Iterator<Item = Lock> {
+        let keys = self.keys();
+        keys.map(|key| client.lock(key).namespace(self.namespace()))
     }
 
     /// A client of the servers, to be built.

@@ -2,8 +2,8 @@
 
 use std::{future::Future, time::Duration};
 
-use ringfence_client::{BootClock, Client, Clock, Instant, MultiGuard, MultiLockError};
-use tokio::time::sleep;
+use ringfence_client::{BootClock, Client, Clock, Inspection, Instant, MultiGuard, MultiLockError};
+use tokio::time::{sleep, timeout};
 
 use super::{
     args::Asked,
@@ -40,17 +40,32 @@ impl<'a> Ask<'a> {
         self.give_up.since(BootClock.now())
     }
 
-    async fn explained<T>(&self, work: impl Future<Output = T>) -> T {
+    async fn explained<T>(&self, client: Option<&Client>, work: impl Future<Output = T>) -> T {
+        let look = async || match client {
+            Some(client) if self.asked.has_shares() => self.inspect(client).await,
+            _ => None,
+        };
         tokio::select! {
             biased;
             done = work => done,
-            never = self.reasons.tell(), if !self.asked.args.quiet => match never {},
+            never = self.reasons.tell(look), if !self.asked.args.quiet => match never {},
         }
+    }
+
+    /// The first of the locks that somebody holds.
+    async fn inspect(&self, client: &Client) -> Option<Inspection> {
+        for lock in self.asked.each_lock(client) {
+            let found = timeout(LOOK, lock.inspect()).await.ok()?.ok()?;
+            if found.holder.is_some() {
+                return Some(found);
+            }
+        }
+        None
     }
 
     /// A client of the servers.
     pub(super) async fn connect(&self) -> Result<Client, LockError> {
-        let client = self.explained(self.look()).await?;
+        let client = self.explained(None, self.look()).await?;
         for warning in client.warnings() {
             tracing::warn!("{warning}");
         }
@@ -86,7 +101,8 @@ impl<'a> Ask<'a> {
         if lease > max {
             return Err(LockError::TtlTooLong { ttl: lease, max });
         }
-        self.explained(self.granted(client, lease)).await
+        let granted = self.granted(client, lease);
+        self.explained(Some(client), granted).await
     }
 
     async fn granted(&self, client: &Client, lease: Duration) -> Result<MultiGuard, LockError> {

@@ -1,8 +1,11 @@
 //! Reports on stderr why the lock is not granted yet.
 
-use std::{convert::Infallible, ffi::OsStr, fmt, os::unix::ffi::OsStrExt as _, time::Duration};
+use std::{
+    convert::Infallible, ffi::OsStr, fmt, fmt::Write as _, os::unix::ffi::OsStrExt as _,
+    time::Duration,
+};
 
-use ringfence_client::{AcquireError, ShardError, Waiting};
+use ringfence_client::{AcquireError, Inspection, ShardError, Waiting};
 use ringfence_coordinator::name::Printed;
 use tokio::{
     sync::watch,
@@ -52,8 +55,9 @@ impl Reasons {
         self.latest.send_replace(Some(reason));
     }
 
-    /// Prints each new reason, while it is polled.
-    pub(super) async fn tell(&self) -> Infallible {
+    /// Prints each new reason, while it is polled. A lock of several holders is refused without their names: `look` says
+    /// who they are.
+    pub(super) async fn tell(&self, look: impl AsyncFn() -> Option<Inspection>) -> Infallible {
         let mut latest = self.latest.subscribe();
         let mut told: Option<Reason> = None;
         sleep(SILENT_FOR).await;
@@ -61,11 +65,16 @@ impl Reasons {
             let reason = latest.borrow_and_update().clone();
             match reason {
                 Some(new) if !told.as_ref().is_some_and(|told| told.is_same_as(&new)) => {
-                    let of_holder = match new {
-                        Reason::Waiting(Waiting::Held { .. }) => &self.of_holder,
-                        _ => "",
+                    let line = match &new {
+                        Reason::Waiting(waiting @ Waiting::Held { ahead, .. }) => {
+                            let found = look().await;
+                            let shares = found.and_then(|found| shares(&found, *ahead));
+                            let held = shares.unwrap_or_else(|| waiting.to_string());
+                            format!("{held}{}", self.of_holder)
+                        }
+                        new => new.to_string(),
                     };
-                    say(&format!("waiting: {new}{of_holder}"));
+                    say(&format!("waiting: {line}"));
                     told = Some(new);
                     sleep(EVERY).await;
                 }
@@ -89,6 +98,23 @@ impl Reasons {
             }),
         }
     }
+}
+
+/// Who holds shares of a lock, and what the first waiter asks for, if the caller has `ahead` waiters before it.
+fn shares(found: &Inspection, ahead: Option<u32>) -> Option<String> {
+    let holder = found.holder.as_ref()?;
+    let part = holder.part()?;
+    let mut line = format!("held by {} ({part})", holder.label);
+    if !found.others.is_empty() {
+        write!(line, " and {} more", found.others.len()).expect("text grows");
+    }
+    let first = found.waiters.first().filter(|_| ahead != Some(0));
+    if let Some(first) = first
+        && let Some(part) = first.part()
+    {
+        write!(line, "; first in the queue: {} ({part})", first.label).expect("text grows");
+    }
+    Some(line)
 }
 
 impl Reason {

@@ -19,8 +19,8 @@ use crate::{
 
 /// List the held locks, by namespace and key
 ///
-/// Prints one line per lock: namespace, key, shard, label of the holder, fencing token, time left
-/// of the lease, and the number of waiting processes. Each shard is read page by page and serves
+/// Prints one line per lock: namespace, key, shard, label of the holder, fencing token, how long it has been
+/// held, time left of the lease, and the number of waiting callers. Each shard is read page by page and serves
 /// other clients in between, so the list is no snapshot: a lock that is held throughout is listed;
 /// a lock that is acquired or released meanwhile may be missing.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ struct Lock {
     holder: HolderOutput,
     /// The other holders.
     others: u32,
-    /// Waiting processes, including some that died recently.
+    /// Waiting callers, including some that died recently; of more than 128 processes, the processes.
     waiting: u32,
 }
 
@@ -150,6 +150,7 @@ impl fmt::Display for Listed {
             "shard",
             "holder",
             "token",
+            "held",
             "left",
             "waiting",
         ];
@@ -165,6 +166,7 @@ impl fmt::Display for Listed {
                     others => format!("{} and {others} more", holder.label),
                 },
                 holder.token.clone(),
+                holder.held_for(),
                 holder.left(),
                 lock.waiting.to_string(),
             ]);

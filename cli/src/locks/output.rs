@@ -2,6 +2,7 @@
 
 use std::{fmt, fmt::Write as _, time::Duration};
 
+use humantime::format_duration;
 use ringfence_client::Holder;
 use ringfence_coordinator::name::Printed;
 use serde::Serialize;
@@ -62,6 +63,7 @@ pub(super) struct HolderOutput {
     pub(super) token: String,
     pub(super) last_token: String,
     remaining_ms: u64,
+    held_for_ms: u64,
     /// Of a semaphore, or of a read-write lock: its part.
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<String>,
@@ -74,7 +76,8 @@ impl From<&Holder> for HolderOutput {
             nonce: holder.nonce.to_string(),
             token: holder.token.to_string(),
             last_token: holder.last_token().to_string(),
-            remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
+            remaining_ms: millis(holder.remaining),
+            held_for_ms: millis(holder.held_for),
             share: holder.part(),
         }
     }
@@ -83,20 +86,39 @@ impl From<&Holder> for HolderOutput {
 impl HolderOutput {
     /// The remaining time of its lease.
     pub(super) fn left(&self) -> String {
-        let left = Duration::from_millis(self.remaining_ms);
-        format!("{:.1} s", left.as_secs_f64())
+        shown(self.remaining_ms)
+    }
+
+    /// How long it has held the lock.
+    pub(super) fn held_for(&self) -> String {
+        shown(self.held_for_ms)
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A length of time, to a tenth of a second below a minute.
+fn shown(length_ms: u64) -> String {
+    match length_ms {
+        0..60_000 => format!("{:.1} s", Duration::from_millis(length_ms).as_secs_f64()),
+        _ => format_duration(Duration::from_secs(length_ms / 1000)).to_string(),
     }
 }
 
 impl fmt::Display for HolderOutput {
     /// Two lines.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (label, left) = (&self.label, self.left());
+        let (label, held_for, left) = (&self.label, self.held_for(), self.left());
         write!(out, "held by {label}")?;
         if let Some(share) = &self.share {
             write!(out, " ({share})")?;
         }
-        writeln!(out, ", for {left} unless renewed")?;
+        writeln!(
+            out,
+            " for {held_for}; the lease ends in {left} unless renewed"
+        )?;
         match (&self.token, &self.last_token) {
             (token, last) if token == last => writeln!(out, "token {token}"),
             (token, last) => writeln!(out, "a token from {token} to {last}"),

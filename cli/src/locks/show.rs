@@ -18,9 +18,9 @@ use crate::{
 
 /// Show the holder of a lock, and its waiters
 ///
-/// A semaphore, or a read-write lock, may have several holders. Waiters are processes, in the order in which they will get the lock. The waiters inside a
-/// process are not shown: only that process knows them. A process may hand the lock on among its
-/// tasks; then its first and last token are shown, and one of them is in use.
+/// A semaphore, or a read-write lock, may have several holders. Waiters are processes, in the order in which they will get the lock, each with the number of its
+/// callers that wait: tasks, or callers of a coordinator. A process may hand the lock on among
+/// them; then its first and last token are shown, and one of them is in use.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -81,8 +81,12 @@ impl fmt::Display for Replica {
             (Some(error), _) => write!(out, "not known: {error}"),
             (None, None) => write!(out, "free"),
             (None, Some(holder)) => {
-                let (label, left) = (&holder.label, holder.left());
-                write!(out, "held by {label}, for {left}, token {}", holder.token)
+                let (label, held_for, left) = (&holder.label, holder.held_for(), holder.left());
+                let token = &holder.token;
+                write!(
+                    out,
+                    "held by {label} for {held_for}; the lease ends in {left}; token {token}"
+                )
             }
         }
     }
@@ -93,6 +97,11 @@ impl fmt::Display for Replica {
 struct Waiter {
     label: String,
     nonce: String,
+    /// Its callers that wait.
+    callers: u32,
+    /// The part of a semaphore, or of a read-write lock, that it asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asks_for: Option<String>,
 }
 
 impl Args {
@@ -116,6 +125,8 @@ impl Args {
         let waiters = waiters.iter().map(|waiter| Waiter {
             label: waiter.label.to_string(),
             nonce: waiter.nonce.to_string(),
+            callers: waiter.callers,
+            asks_for: waiter.part(),
         });
         let shown = Shown {
             key: Key::new(&key),
@@ -156,9 +167,16 @@ impl fmt::Display for Shown {
         if waiters.is_empty() {
             return writeln!(out, "nobody waits");
         }
-        let mut table = Table::new(&["waiting", "who", "nonce"]);
-        for (place, Waiter { label, nonce }) in (1..).zip(waiters) {
-            table.row([format!("{place}"), label.clone(), nonce.clone()]);
+        let mut table = Table::new(&["waiting", "who", "callers", "asks for", "nonce"]);
+        for (place, waiter) in (1..).zip(waiters) {
+            let asks_for = waiter.asks_for.as_deref().unwrap_or("lock");
+            table.row([
+                format!("{place}"),
+                waiter.label.clone(),
+                waiter.callers.to_string(),
+                asks_for.to_owned(),
+                waiter.nonce.clone(),
+            ]);
         }
         write!(out, "\n{table}")
     }
@@ -185,6 +203,7 @@ mod tests {
             kind,
             shares,
             remaining: Duration::from_millis(2_349),
+            held_for: Duration::from_secs(200),
         }
     }
 
@@ -210,7 +229,7 @@ mod tests {
             lines,
             [
                 "key, namespace default, shard a",
-                "held by host/1, for 2.3 s unless renewed",
+                "held by host/1 for 3m 20s; the lease ends in 2.3 s unless renewed",
                 "a token from 40 to 47",
                 "nobody waits"
             ]
@@ -225,7 +244,9 @@ mod tests {
             let text = HolderOutput::from(&holder(kind, shares)).to_string();
             text.lines().next().unwrap().to_owned()
         };
-        let held = |share| format!("held by host/1 ({share}), for 2.3 s unless renewed");
+        let held = |share| {
+            format!("held by host/1 ({share}) for 3m 20s; the lease ends in 2.3 s unless renewed")
+        };
         assert_eq!(shown(LockKind::Semaphore, 1), held("1 permit"));
         assert_eq!(shown(LockKind::Semaphore, 4), held("4 permits"));
         assert_eq!(shown(LockKind::ReadWrite, 1), held("reader"));

@@ -83,6 +83,37 @@ async fn the_holder_is_named_once() {
     assert!(left <= LEASE.as_secs() / 5, "{ran:?}");
 }
 
+/// There is room for it, and one that needs more came before it.
+#[tokio::test]
+async fn a_waiter_behind_one_that_asks_for_more_is_told_so() {
+    let stage = Stage::set(1, LEASE).await;
+    let called = async |label: &str| stage.servers.builder().label(label).build().await.unwrap();
+    let (client, other) = (called("payroll").await, called("yearly").await);
+    let held = client
+        .semaphore("key", 2)
+        .permits(1)
+        .acquire()
+        .await
+        .unwrap();
+    let waits = tokio::spawn(async move { other.semaphore("key", 2).permits(2).acquire().await });
+    let queued = async || {
+        let found = client.lock("key").inspect().await.unwrap();
+        !found.waiters.is_empty()
+    };
+    eventually("it waits", queued).await;
+    let running = start(&stage, "key", &["--of", "2"]);
+    says(
+        &stage,
+        "held by payroll (1 permit); first in the queue: yearly (2 of 2 permits)",
+    )
+    .await;
+    held.release().await;
+    waits.await.unwrap().unwrap().release().await;
+    let ran = output(&stage, running).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    client.close().await;
+}
+
 #[tokio::test]
 async fn a_short_wait_is_not_worth_a_line() {
     let stage = Stage::set(1, LEASE).await;

@@ -24,9 +24,14 @@ const NONCE: Nonce = Nonce {
 };
 
 pub(super) fn inspection(found: InspectResponse) -> Inspection {
-    let waiter = |waiter: LockWaiter| QueuedWaiter {
-        nonce: NONCE,
-        label: Label::new(&waiter.label),
+    let waiter = |waiter: LockWaiter| {
+        let (kind, shares) = part(waiter.kind(), waiter.permits, waiter.exclusive);
+        QueuedWaiter {
+            nonce: NONCE,
+            label: Label::new(&waiter.label),
+            mode: LockMode::of(kind, shares, waiter.capacity),
+            callers: waiter.callers,
+        }
     };
     Inspection {
         holder: found.holder.map(holder),
@@ -36,14 +41,7 @@ pub(super) fn inspection(found: InspectResponse) -> Inspection {
 }
 
 pub(super) fn holder(holder: LockHolder) -> Holder {
-    let (kind, shares) = match holder.kind() {
-        LockKind::Semaphore => (shard::LockKind::Semaphore, holder.permits),
-        LockKind::ReadWrite if holder.exclusive => {
-            (shard::LockKind::ReadWrite, LockMode::Write.shares())
-        }
-        LockKind::ReadWrite => (shard::LockKind::ReadWrite, 1),
-        LockKind::Mutex | LockKind::Unspecified => (shard::LockKind::Mutex, 1),
-    };
+    let (kind, shares) = part(holder.kind(), holder.permits, holder.exclusive);
     Holder {
         nonce: NONCE,
         label: Label::new(&holder.label),
@@ -52,6 +50,17 @@ pub(super) fn holder(holder: LockHolder) -> Holder {
         kind,
         shares,
         remaining: length(holder.remaining),
+        held_for: length(holder.held_for),
+    }
+}
+
+/// The kind, and the shares.
+fn part(kind: LockKind, permits: u32, exclusive: bool) -> (shard::LockKind, u32) {
+    match kind {
+        LockKind::Semaphore => (shard::LockKind::Semaphore, permits),
+        LockKind::ReadWrite if exclusive => (shard::LockKind::ReadWrite, LockMode::Write.shares()),
+        LockKind::ReadWrite => (shard::LockKind::ReadWrite, LockMode::Read.shares()),
+        LockKind::Mutex | LockKind::Unspecified => (shard::LockKind::Mutex, 1),
     }
 }
 

@@ -765,7 +765,7 @@ type InspectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The holder. Of several: the one with the least token. Unset: the lock is free.
 	Holder *LockHolder `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
-	// The waiters, in the order in which they get the lock: one per process.
+	// The waiting processes, in the order in which they get the lock.
 	Waiters []*LockWaiter `protobuf:"bytes,2,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// The other holders of a semaphore, or of a read-write lock, by their tokens.
 	Others        []*LockHolder `protobuf:"bytes,3,rep,name=others,proto3" json:"others,omitempty"`
@@ -841,7 +841,10 @@ type LockHolder struct {
 	// The number of permits that it has. 1 of other kinds.
 	Permits uint32 `protobuf:"varint,6,opt,name=permits,proto3" json:"permits,omitempty"`
 	// Whether it holds the lock alone: as the holder of a lock, or as a writer.
-	Exclusive     bool `protobuf:"varint,7,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
+	Exclusive bool `protobuf:"varint,7,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
+	// How long its process has had the lock. A lock that was put back after a restart of its
+	// shard, or that moved to another shard, counts from then.
+	HeldFor       *durationpb.Duration `protobuf:"bytes,8,opt,name=held_for,json=heldFor,proto3" json:"held_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -925,11 +928,28 @@ func (x *LockHolder) GetExclusive() bool {
 	return false
 }
 
-// A waiter for a lock.
+func (x *LockHolder) GetHeldFor() *durationpb.Duration {
+	if x != nil {
+		return x.HeldFor
+	}
+	return nil
+}
+
+// A process that waits for a lock.
 type LockWaiter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The waiter's name.
-	Label         string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	// How many callers of the process wait: those of a coordinator, or tasks.
+	Callers uint32 `protobuf:"varint,2,opt,name=callers,proto3" json:"callers,omitempty"`
+	// The kind of the lock that it asks for.
+	Kind LockKind `protobuf:"varint,3,opt,name=kind,proto3,enum=ringfence.v1.LockKind" json:"kind,omitempty"`
+	// The number of permits that it asks for. 1 of other kinds.
+	Permits uint32 `protobuf:"varint,4,opt,name=permits,proto3" json:"permits,omitempty"`
+	// How many permits there are, by its request. 1 of other kinds.
+	Capacity uint32 `protobuf:"varint,5,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	// Whether it wants to hold the lock alone: as the holder of a lock, or as a writer.
+	Exclusive     bool `protobuf:"varint,6,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -969,6 +989,41 @@ func (x *LockWaiter) GetLabel() string {
 		return x.Label
 	}
 	return ""
+}
+
+func (x *LockWaiter) GetCallers() uint32 {
+	if x != nil {
+		return x.Callers
+	}
+	return 0
+}
+
+func (x *LockWaiter) GetKind() LockKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LockKind_LOCK_KIND_UNSPECIFIED
+}
+
+func (x *LockWaiter) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *LockWaiter) GetCapacity() uint32 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
+}
+
+func (x *LockWaiter) GetExclusive() bool {
+	if x != nil {
+		return x.Exclusive
+	}
+	return false
 }
 
 // The locks to list.
@@ -1090,7 +1145,8 @@ type HeldLock struct {
 	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// The holder. Of several: the one with the least token.
 	Holder *LockHolder `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
-	// The number of waiters, one per process. It may include some that have left.
+	// The number of callers that wait; with more than 128 waiting processes, the number of
+	// processes. It may include some that have left.
 	Waiting uint32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// The number of other holders of a semaphore, or of a read-write lock.
 	Others        uint32 `protobuf:"varint,5,opt,name=others,proto3" json:"others,omitempty"`
@@ -1204,7 +1260,7 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x0fInspectResponse\x120\n" +
 	"\x06holder\x18\x01 \x01(\v2\x18.ringfence.v1.LockHolderR\x06holder\x122\n" +
 	"\awaiters\x18\x02 \x03(\v2\x18.ringfence.v1.LockWaiterR\awaiters\x120\n" +
-	"\x06others\x18\x03 \x03(\v2\x18.ringfence.v1.LockHolderR\x06others\"\xf8\x01\n" +
+	"\x06others\x18\x03 \x03(\v2\x18.ringfence.v1.LockHolderR\x06others\"\xae\x02\n" +
 	"\n" +
 	"LockHolder\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x1f\n" +
@@ -1214,10 +1270,16 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\tremaining\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12*\n" +
 	"\x04kind\x18\x05 \x01(\x0e2\x16.ringfence.v1.LockKindR\x04kind\x12\x18\n" +
 	"\apermits\x18\x06 \x01(\rR\apermits\x12\x1c\n" +
-	"\texclusive\x18\a \x01(\bR\texclusive\"\"\n" +
+	"\texclusive\x18\a \x01(\bR\texclusive\x124\n" +
+	"\bheld_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aheldFor\"\xbc\x01\n" +
 	"\n" +
 	"LockWaiter\x12\x14\n" +
-	"\x05label\x18\x01 \x01(\tR\x05label\"+\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x18\n" +
+	"\acallers\x18\x02 \x01(\rR\acallers\x12*\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x16.ringfence.v1.LockKindR\x04kind\x12\x18\n" +
+	"\apermits\x18\x04 \x01(\rR\apermits\x12\x1a\n" +
+	"\bcapacity\x18\x05 \x01(\rR\bcapacity\x12\x1c\n" +
+	"\texclusive\x18\x06 \x01(\bR\texclusive\"+\n" +
 	"\vListRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"h\n" +
 	"\fListResponse\x12\x14\n" +
@@ -1304,25 +1366,27 @@ var file_ringfence_v1_lock_proto_depIdxs = []int32{
 	13, // 10: ringfence.v1.InspectResponse.others:type_name -> ringfence.v1.LockHolder
 	18, // 11: ringfence.v1.LockHolder.remaining:type_name -> google.protobuf.Duration
 	2,  // 12: ringfence.v1.LockHolder.kind:type_name -> ringfence.v1.LockKind
-	17, // 13: ringfence.v1.ListResponse.locks:type_name -> ringfence.v1.HeldLock
-	13, // 14: ringfence.v1.HeldLock.holder:type_name -> ringfence.v1.LockHolder
-	3,  // 15: ringfence.v1.LockService.Acquire:input_type -> ringfence.v1.AcquireRequest
-	5,  // 16: ringfence.v1.LockService.Renew:input_type -> ringfence.v1.RenewRequest
-	7,  // 17: ringfence.v1.LockService.Release:input_type -> ringfence.v1.ReleaseRequest
-	9,  // 18: ringfence.v1.LockService.Downgrade:input_type -> ringfence.v1.DowngradeRequest
-	11, // 19: ringfence.v1.LockService.Inspect:input_type -> ringfence.v1.InspectRequest
-	15, // 20: ringfence.v1.LockService.List:input_type -> ringfence.v1.ListRequest
-	4,  // 21: ringfence.v1.LockService.Acquire:output_type -> ringfence.v1.AcquireResponse
-	6,  // 22: ringfence.v1.LockService.Renew:output_type -> ringfence.v1.RenewResponse
-	8,  // 23: ringfence.v1.LockService.Release:output_type -> ringfence.v1.ReleaseResponse
-	10, // 24: ringfence.v1.LockService.Downgrade:output_type -> ringfence.v1.DowngradeResponse
-	12, // 25: ringfence.v1.LockService.Inspect:output_type -> ringfence.v1.InspectResponse
-	16, // 26: ringfence.v1.LockService.List:output_type -> ringfence.v1.ListResponse
-	21, // [21:27] is the sub-list for method output_type
-	15, // [15:21] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	18, // 13: ringfence.v1.LockHolder.held_for:type_name -> google.protobuf.Duration
+	2,  // 14: ringfence.v1.LockWaiter.kind:type_name -> ringfence.v1.LockKind
+	17, // 15: ringfence.v1.ListResponse.locks:type_name -> ringfence.v1.HeldLock
+	13, // 16: ringfence.v1.HeldLock.holder:type_name -> ringfence.v1.LockHolder
+	3,  // 17: ringfence.v1.LockService.Acquire:input_type -> ringfence.v1.AcquireRequest
+	5,  // 18: ringfence.v1.LockService.Renew:input_type -> ringfence.v1.RenewRequest
+	7,  // 19: ringfence.v1.LockService.Release:input_type -> ringfence.v1.ReleaseRequest
+	9,  // 20: ringfence.v1.LockService.Downgrade:input_type -> ringfence.v1.DowngradeRequest
+	11, // 21: ringfence.v1.LockService.Inspect:input_type -> ringfence.v1.InspectRequest
+	15, // 22: ringfence.v1.LockService.List:input_type -> ringfence.v1.ListRequest
+	4,  // 23: ringfence.v1.LockService.Acquire:output_type -> ringfence.v1.AcquireResponse
+	6,  // 24: ringfence.v1.LockService.Renew:output_type -> ringfence.v1.RenewResponse
+	8,  // 25: ringfence.v1.LockService.Release:output_type -> ringfence.v1.ReleaseResponse
+	10, // 26: ringfence.v1.LockService.Downgrade:output_type -> ringfence.v1.DowngradeResponse
+	12, // 27: ringfence.v1.LockService.Inspect:output_type -> ringfence.v1.InspectResponse
+	16, // 28: ringfence.v1.LockService.List:output_type -> ringfence.v1.ListResponse
+	23, // [23:29] is the sub-list for method output_type
+	17, // [17:23] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_lock_proto_init() }

@@ -22,7 +22,10 @@ def test_a_lock_is_inspected(shared: Coordinator, client: Client, key: str) -> N
         with one.lock(key) as guard:
             waiter.start()
             eventually(lambda: client.inspect(key).waiters)
+            (waiting,) = client.inspect(key).waiters
+            assert waiting == ringfence.Waiter("two", 1, LockKind.MUTEX, 1, 1, True)
             (holder,) = client.inspect(key).holders
+            assert 0 < holder.held_for <= DEADLINE
             assert holder.label == "one" and holder.first_token == guard.token
             assert holder.kind is LockKind.MUTEX and holder.exclusive and holder.permits == 1
             assert 0 < holder.remaining <= 30

@@ -142,7 +142,7 @@ impl Engine {
                     (routing.route(&lease.key).renewer, requests.local.clone());
                 // It requests nothing that depends on the declaration.
                 let declaration = Declaration::NONE;
-                let single = ShardLease::new(declaration, state, false, renewer, receiver);
+                let single = ShardLease::new(declaration, state, 0, renewer, receiver);
                 Ok(Found::Single(single))
             }
             (replicas, count) if replicas.get() as usize == count => {

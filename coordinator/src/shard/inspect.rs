@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use crate::{
     ids::{Nonce, Token},
     name::{Label, LockKey, Namespace},
-    shard::LockKind,
+    shard::{LockKind, LockMode},
 };
 
 /// Asks for a key's holder and waiters.
@@ -19,8 +19,8 @@ pub struct Inspection {
     pub holder: Option<Holder>,
     /// The other holders of a semaphore, or of a read-write lock, by their tokens.
     pub others: Vec<Holder>,
-    /// The waiters: one per process, in the order in which they will get the lock. Those that have
-    /// not asked again in time are left out.
+    /// The waiting processes, in the order in which they will get the lock. Those that have not asked again in time are
+    /// left out.
     pub waiters: Vec<QueuedWaiter>,
 }
 
@@ -45,6 +45,9 @@ pub struct Holder {
     pub shares: u32,
     /// How much of the lease is left.
     pub remaining: Duration,
+    /// How long the process has had it, by the shard's clock. A lock that was put back after a restart of the shard, or that
+    /// moved to another shard, counts from then.
+    pub held_for: Duration,
 }
 
 impl Holder {
@@ -72,6 +75,22 @@ pub struct QueuedWaiter {
     pub nonce: Nonce,
     /// The label of the acquisition.
     pub label: Label,
+    /// What it asks for.
+    pub mode: LockMode,
+    /// How many callers of the process wait, as it last told.
+    pub callers: u32,
+}
+
+impl QueuedWaiter {
+    /// The part of a semaphore or of a read-write lock that it asks for, for people.
+    pub fn part(&self) -> Option<String> {
+        match self.mode {
+            LockMode::Exclusive => None,
+            LockMode::Permits { count, capacity } => Some(format!("{count} of {capacity} permits")),
+            LockMode::Read => Some("reader".into()),
+            LockMode::Write => Some("writer".into()),
+        }
+    }
 }
 
 /// One of the locks that a shard lists.
@@ -83,7 +102,8 @@ pub struct HeldLock {
     pub holder: Holder,
     /// How many other holders a semaphore, or a read-write lock, has.
     pub others: u32,
-    /// Tickets in its queue. One that has ended is counted until it comes to the head.
+    /// How many callers wait for it; of a queue with more than [`COUNTED_MAX`](crate::limits::COUNTED_MAX) processes, how many
+    /// processes. One that has ended is counted until it comes to the head.
     pub waiting: u32,
 }
 

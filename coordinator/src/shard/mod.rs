@@ -51,11 +51,12 @@ pub use slots::{Mode, SlotState, SlotStates};
 
 use crate::ids::{Epoch, Token};
 
-/// The parts of a record, as written by a grant: `nonce|label|offset|tokens|te|base|arm|flags|lease_ms`.
+/// The parts of a record, as written by a grant: `nonce|label|offset|tokens|te|base|arm|flags|since_ms|lease_ms`.
 ///
 /// The caller sends the first four parts, and the lease. The shard puts the rest between them, which is the same for a
 /// whole batch. The first token has the epoch `te` and the counter `base + offset`. `flags` is `1` if the grant told its holder that
-/// another client waits, else `0`.
+/// another client waits, else `0`. `since_ms` is when the lock was granted, by the server's clock; 0 until the first renewal
+/// of a grant that did not wait: it was granted a whole lease before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) nonce: crate::ids::Nonce,

@@ -47,6 +47,16 @@ impl LockMode {
         }
     }
 
+    /// The mode of a lock of `kind` that takes `count` shares of so many.
+    pub fn of(kind: LockKind, count: u32, capacity: u32) -> Self {
+        match kind {
+            LockKind::Mutex => Self::Exclusive,
+            LockKind::Semaphore => Self::Permits { count, capacity },
+            LockKind::ReadWrite if count == Self::Read.shares() => Self::Read,
+            LockKind::ReadWrite => Self::Write,
+        }
+    }
+
     /// Whether there are so many shares, and at least one is taken.
     pub fn is_possible(self) -> bool {
         let (count, capacity) = (self.shares(), self.capacity());

@@ -171,6 +171,8 @@ pub struct Ticket {
     pub sent: Instant,
     /// How long the grant lasts that the shard makes by itself, when the turn has come.
     pub claim: Duration,
+    /// How many callers of the sender wait for it, at least 1: for people.
+    pub callers: u32,
 }
 
 /// The former shard's answer on the holders of a key in a migrating slot. Valid for this key and this move at any

@@ -277,5 +277,6 @@ fn ticket_of((sent, claim): (u64, Duration)) -> Ticket {
     Ticket {
         sent: Instant::from_nanos(sent),
         claim,
+        callers: 1,
     }
 }

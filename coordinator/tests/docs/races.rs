@@ -244,6 +244,7 @@ pub(crate) fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
     let ticket = Ticket {
         sent: Instant::from_nanos(1),
         claim: LONG,
+        callers: 1,
     };
     Op::Acquire {
         nonce,

@@ -43,6 +43,7 @@ fn op() -> impl Strategy<Value = Op> {
     let ticket = (0..50_u64, length()).prop_map(|(sent, claim)| Ticket {
         sent: Instant::from_nanos(sent),
         claim,
+        callers: 1,
     });
     let acquire = (nonce(), length(), 1..5_u32, option::weighted(0.8, ticket));
     prop_oneof![

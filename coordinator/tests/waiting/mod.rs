@@ -58,6 +58,7 @@ fn acquire(key: &LockKey, sequence: u64) -> Request {
     let ticket = Ticket {
         sent: Instant::from_nanos(sequence),
         claim: CLAIM_MAX,
+        callers: 1,
     };
     let op = Op::Acquire {
         nonce: nonce(sequence),

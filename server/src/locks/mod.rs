@@ -19,8 +19,8 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{
-    Client, DetachedLease, Guard, Holder, LeaseRef, Lock, LockMode, Preference, ReleaseAnswer,
-    Waiting,
+    Client, DetachedLease, Guard, Holder, LeaseRef, Lock, LockMode, Preference, QueuedWaiter,
+    ReleaseAnswer, Waiting,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -156,12 +156,9 @@ impl LockService for Locks {
         let lock = self.client.lock(&key).namespace(namespace(&of));
         let inspected = deadline.run(lock.inspect()).await?;
         let inspected = inspected.map_err(|error| errors::lock(&error))?;
-        let waiters = inspected.waiters.iter().map(|waiter| LockWaiter {
-            label: waiter.label.to_string(),
-        });
         Ok(Response::new(InspectResponse {
             holder: inspected.holder.as_ref().map(holder),
-            waiters: waiters.collect(),
+            waiters: inspected.waiters.iter().map(waiter).collect(),
             others: inspected.others.iter().map(holder).collect(),
         }))
     }
@@ -312,8 +309,21 @@ pub(crate) fn holder(holder: &Holder) -> LockHolder {
         tokens: holder.tokens,
         remaining: Some(to_length(holder.remaining)),
         kind: mode::kind(holder.kind).into(),
-        permits: mode::permits_of(holder),
-        exclusive: mode::is_exclusive(holder),
+        permits: mode::permits_of(holder.kind, holder.shares),
+        exclusive: mode::is_exclusive(holder.kind, holder.shares),
+        held_for: Some(to_length(holder.held_for)),
+    }
+}
+
+fn waiter(waiter: &QueuedWaiter) -> LockWaiter {
+    let (kind, shares) = (waiter.mode.kind(), waiter.mode.shares());
+    LockWaiter {
+        label: waiter.label.to_string(),
+        callers: waiter.callers,
+        kind: mode::kind(kind).into(),
+        permits: mode::permits_of(kind, shares),
+        capacity: mode::permits_of(kind, waiter.mode.capacity()),
+        exclusive: mode::is_exclusive(kind, shares),
     }
 }
 

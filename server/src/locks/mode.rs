@@ -4,7 +4,7 @@ use ringfence_api::{
     Error,
     v1::{self, AcquireRequest},
 };
-use ringfence_client::{Holder, LockKind, LockMode, limits::PERMITS_MAX};
+use ringfence_client::{LockKind, LockMode, limits::PERMITS_MAX};
 
 /// What `ask` asks for.
 pub(super) fn of(ask: &AcquireRequest) -> Result<LockMode, Error> {
@@ -52,19 +52,19 @@ pub(super) fn kind(kind: LockKind) -> v1::LockKind {
     }
 }
 
-/// The number of permits that `holder` has.
-pub(super) fn permits_of(holder: &Holder) -> u32 {
-    match holder.kind {
-        LockKind::Semaphore => holder.shares,
+/// The number of permits among `shares` of a lock of `kind`.
+pub(super) fn permits_of(kind: LockKind, shares: u32) -> u32 {
+    match kind {
+        LockKind::Semaphore => shares,
         LockKind::Mutex | LockKind::ReadWrite => 1,
     }
 }
 
-/// Whether `holder` has its lock alone.
-pub(super) fn is_exclusive(holder: &Holder) -> bool {
-    match holder.kind {
+/// Whether `shares` of a lock of `kind` are had alone.
+pub(super) fn is_exclusive(kind: LockKind, shares: u32) -> bool {
+    match kind {
         LockKind::Mutex => true,
         LockKind::Semaphore => false,
-        LockKind::ReadWrite => holder.shares == LockMode::Write.shares(),
+        LockKind::ReadWrite => shares == LockMode::Write.shares(),
     }
 }

@@ -33,6 +33,7 @@ from ._views import (
     LockState,
     LostSegment,
     Segment,
+    Waiter,
 )
 from .errors import (
     AccountClosed,
@@ -115,6 +116,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "UnknownReservation",
+    "Waiter",
     "aio",
     "exit_on_signal",
 ]

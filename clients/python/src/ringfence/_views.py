@@ -45,6 +45,9 @@ class Holder:
     permits: int
     #: Whether it holds the lock alone: as the holder of a lock, or as a writer.
     exclusive: bool
+    #: How long its process has had the lock, in seconds. A lock that was put back after a restart of its shard, or that
+    #: moved to another shard, counts from then.
+    held_for: float
 
     @classmethod
     def of(cls, holder: lock_pb2.LockHolder) -> Holder:
@@ -56,6 +59,35 @@ class Holder:
             kind=LockKind(holder.kind),
             permits=holder.permits,
             exclusive=holder.exclusive,
+            held_for=holder.held_for.ToNanoseconds() / 1e9,
+        )
+
+
+@dataclass(frozen=True)
+class Waiter:
+    """A process that waits for a lock."""
+
+    #: The name of the waiter.
+    label: str
+    #: How many callers of the process wait: those of a coordinator, or tasks.
+    callers: int
+    kind: LockKind
+    #: The number of permits that it asks for. 1 of other kinds.
+    permits: int
+    #: How many permits there are, by its request. 1 of other kinds.
+    capacity: int
+    #: Whether it wants to hold the lock alone: as the holder of a lock, or as a writer.
+    exclusive: bool
+
+    @classmethod
+    def of(cls, waiter: lock_pb2.LockWaiter) -> Waiter:
+        return cls(
+            label=waiter.label,
+            callers=waiter.callers,
+            kind=LockKind(waiter.kind),
+            permits=waiter.permits,
+            capacity=waiter.capacity,
+            exclusive=waiter.exclusive,
         )
 
 
@@ -65,14 +97,14 @@ class LockState:
 
     #: In the order of their tokens. Empty: the lock is free.
     holders: Tuple[Holder, ...]
-    #: The names of the waiters, in the order in which they get the lock: one per process.
-    waiters: Tuple[str, ...]
+    #: The waiting processes, in the order in which they get the lock.
+    waiters: Tuple[Waiter, ...]
 
     @classmethod
     def of(cls, answer: lock_pb2.InspectResponse) -> LockState:
         first = [answer.holder] if answer.HasField("holder") else []
         holders = tuple(map(Holder.of, [*first, *answer.others]))
-        return cls(holders, tuple(waiter.label for waiter in answer.waiters))
+        return cls(holders, tuple(map(Waiter.of, answer.waiters)))
 
 
 @dataclass(frozen=True)
@@ -83,7 +115,8 @@ class HeldLock:
     key: bytes
     #: The holder. Of several: the one with the least token.
     holder: Holder
-    #: The number of waiters, one per process. It may include some that have left.
+    #: The number of callers that wait; with more than 128 waiting processes, the number of processes. It may include some
+    #: that have left.
     waiting: int
     #: The number of other holders of a semaphore, or of a read-write lock.
     others: int

@@ -79,23 +79,23 @@ impl Receiver for LocalQueues {
         because: &AcquireError,
         dismissed: bool,
         waiting: &dyn Fn() -> Waiting,
-    ) -> Option<bool> {
+    ) -> Option<u32> {
         *lease.refusal.lock() = Some(because.clone());
         let waits = |queue: &mut KeyQueue, _| {
             if !queue.is_asking(lease.nonce) {
                 return None;
             }
-            let patient = queue.is_patient();
+            let callers = queue.callers();
             let once = match dismissed {
                 true => queue.dismiss_once(),
                 false => Vec::new(),
             };
             let waiters = queue.waiters().enumerate();
             let observers = waiters.filter_map(|(at, waiter)| Some((at, waiter.observer.clone()?)));
-            Some((patient, once, observers.collect::<Vec<_>>()))
+            Some((callers, once, observers.collect::<Vec<_>>()))
         };
-        let (patient, once, observers) = self.change(lease, waits).flatten()?;
-        if patient && lease.terms.mode == LockMode::Write {
+        let (callers, once, observers) = self.change(lease, waits).flatten()?;
+        if callers > 0 && lease.terms.mode == LockMode::Write {
             self.writer_waits(&lease.key);
         }
         for waiter in once {
@@ -104,7 +104,7 @@ impl Receiver for LocalQueues {
         for (before, observer) in observers {
             observer.tell(waiting().behind(before));
         }
-        Some(patient)
+        Some(callers)
     }
 
     fn refused(&self, lease: &LeaseState, refusal: &AcquireError) {
@@ -117,12 +117,12 @@ impl Receiver for LocalQueues {
         }
     }
 
-    fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(bool)) -> bool {
+    fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(u32)) -> bool {
         // Meanwhile nothing is granted.
         let asked = self.change(lease, |queue, _| {
             let asking = queue.is_asking(lease.nonce);
             if asking {
-                then(queue.is_patient());
+                then(queue.callers());
             }
             asking
         });

@@ -23,14 +23,14 @@ use crate::{clock::Instant, ids::Nonce, name::LockKey, shard::QueuedGrant};
 
 /// Grants locks to this process.
 pub(crate) trait Authority: fmt::Debug + Send + Sync + 'static {
-    /// A request for `key` on `terms`, for this many tokens, not sent yet. With `queues` it takes a
-    /// place among the requests of other processes; otherwise it is answered at once.
+    /// A request for `key` on `terms`, for this many tokens, not sent yet. For `callers` that wait it takes a place among
+    /// the requests of other processes; for none it is answered at once.
     fn begin(
         &self,
         key: &LockKey,
         terms: Terms,
         tokens: u32,
-        queues: bool,
+        callers: u32,
     ) -> Result<Arc<dyn Lease>, AcquireError>;
 
     /// Waits until no release is without an answer, for at most `grace`. Returns how many are left; their locks expire.
@@ -55,22 +55,22 @@ pub(crate) trait Receiver: fmt::Debug + Send + Sync + 'static {
     /// The request was granted.
     fn granted(&self, lease: &LeaseState, answer: Answer) -> Judged;
 
-    /// The request waits, for the time being. `dismissed`: that is an answer for waiters that ask once. Returns whether
-    /// the request is to queue, if it is still wanted.
+    /// The request waits, for the time being. `dismissed`: that is an answer for waiters that ask once. Returns for
+    /// how many callers the request is to queue, if it is still wanted.
     fn waits(
         &self,
         lease: &LeaseState,
         because: &AcquireError,
         dismissed: bool,
         waiting: &dyn Fn() -> Waiting,
-    ) -> Option<bool>;
+    ) -> Option<u32>;
 
     /// The request is refused.
     fn refused(&self, lease: &LeaseState, refusal: &AcquireError);
 
-    /// Calls `then` if the request is still wanted, and tells it whether the request is to queue. Returns whether it is
-    /// wanted.
-    fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(bool)) -> bool;
+    /// Calls `then` if the request is still wanted, and tells it for how many callers the request is to queue. Returns
+    /// whether it is wanted.
+    fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(u32)) -> bool;
 
     /// It was renewed, or adopted by another shard; `again`: its record was lost, and is written again.
     fn renewed(&self, lease: &LeaseState, again: bool);

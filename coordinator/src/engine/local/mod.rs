@@ -259,9 +259,9 @@ impl LocalQueues {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
-        let mut effects = queue.next_effects(now, policy, |first, terms, tokens, queues| {
+        let mut effects = queue.next_effects(now, policy, |first, terms, tokens, callers| {
             let authority = &first.handle.authority;
-            authority.begin(at.key, terms, tokens, queues)
+            authority.begin(at.key, terms, tokens, callers)
         });
         if let (Some(lease), Some(linger)) = (&effects.linger, linger)
             && lease.state().idle_until().is_none()

@@ -261,9 +261,14 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         self.held().is_some_and(|held| held.id() == lease)
     }
 
-    /// Whether a waiter waits for more than one answer.
-    pub(crate) fn is_patient(&self) -> bool {
-        self.waiters.iter().any(|waiter| !waiter.once)
+    /// For how many waiters a request is to queue: for none, if each wants one answer.
+    pub(crate) fn callers(&self) -> u32 {
+        let is_patient = self.waiters.iter().any(|waiter| !waiter.once);
+        if is_patient {
+            self.waiters.len() as u32
+        } else {
+            0
+        }
     }
 
     pub(crate) fn waiters(&self) -> impl Iterator<Item = &W> {
@@ -280,12 +285,12 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     }
 
     /// The effects that are due now. `begin` makes a request for the first waiter, on these terms,
-    /// for this many tokens; with a place in the shard's queue, if any waiter is patient.
+    /// for this many tokens, with a place in the shard's queue for so many callers.
     pub(crate) fn next_effects<E>(
         &mut self,
         now: Instant,
         policy: Policy,
-        mut begin: impl FnMut(&W, Terms, u32, bool) -> Result<H, E>,
+        mut begin: impl FnMut(&W, Terms, u32, u32) -> Result<H, E>,
     ) -> Effects<H, W, E> {
         let mut effects = Effects::default();
         self.share_record(now, &mut effects);
@@ -311,7 +316,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         }
         while let (State::Nothing, Some(front)) = (&self.state, self.waiters.front()) {
             let tokens = self.tokens_for(&front.terms, policy);
-            match begin(&front.who, front.terms.clone(), tokens, self.is_patient()) {
+            match begin(&front.who, front.terms.clone(), tokens, self.callers()) {
                 Ok(lease) => {
                     self.tokens = self.tokens.max(tokens);
                     effects.ask = Some(lease.clone());

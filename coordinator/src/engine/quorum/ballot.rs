@@ -61,7 +61,7 @@ impl Receiver for Ballot {
         because: &AcquireError,
         _dismissed: bool,
         _waiting: &dyn Fn() -> Waiting,
-    ) -> Option<bool> {
+    ) -> Option<u32> {
         let lease = self.lease()?;
         let (is_lead, looks) = {
             let mut ranks = lease.ranks.lock();
@@ -83,7 +83,7 @@ impl Receiver for Ballot {
         if looks && lease.phase() == Phase::Asked {
             lease.ask();
         }
-        is_lead.then_some(lease.queues())
+        is_lead.then(|| lease.callers())
     }
 
     fn refused(&self, rank: &LeaseState, refusal: &AcquireError) {
@@ -106,7 +106,7 @@ impl Receiver for Ballot {
         }
     }
 
-    fn if_asked(&self, rank: &LeaseState, then: &mut dyn FnMut(bool)) -> bool {
+    fn if_asked(&self, rank: &LeaseState, then: &mut dyn FnMut(u32)) -> bool {
         let Some(lease) = self.lease() else {
             return false;
         };
@@ -115,7 +115,7 @@ impl Receiver for Ballot {
         let Some((index, _)) = ranks.of(rank.nonce).filter(|(_, its)| its.is_wanted) else {
             return false;
         };
-        then(lease.queues() && Some(index) == lead);
+        then(lease.callers_at(index, lead));
         true
     }
 

@@ -4,7 +4,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -37,8 +37,8 @@ pub(crate) struct ReplicatedLease {
     pub(super) state: LeaseState,
     pub(super) declaration: Declaration,
     pub(super) ring: Arc<Ring>,
-    /// Whether it takes a place in the queue of the lead.
-    pub(super) queues: AtomicBool,
+    /// For how many callers it takes a place in the queue of the lead.
+    pub(super) callers: AtomicU32,
     pub(super) ranks: Mutex<Ranks>,
     /// Whether it needed a second round trip.
     has_confirmed: AtomicBool,
@@ -70,7 +70,7 @@ impl ReplicatedLease {
         key: &LockKey,
         terms: Terms,
         tokens: u32,
-        queues: bool,
+        callers: u32,
         mut nonce: impl FnMut() -> Nonce,
     ) -> Result<Arc<Self>, AcquireError> {
         let replicas = declaration.replicas;
@@ -86,14 +86,14 @@ impl ReplicatedLease {
                 let (key, nonce) = (key.at(slot), nonce());
                 let state = LeaseState::new(key, nonce, terms.clone(), tokens, view);
                 let state = state.with_replica(Some(Replica { of, rank }));
-                Rank::new(ring.lease(declaration, state, false, ballot.clone()))
+                Rank::new(ring.lease(declaration, state, 0, ballot.clone()))
             };
             let ranks = slots.zip(0..).map(rank).collect();
             Self {
                 state: LeaseState::new(key.clone(), of, terms.clone(), tokens, view),
                 declaration,
                 ring: ring.clone(),
-                queues: AtomicBool::new(queues),
+                callers: AtomicU32::new(callers),
                 ranks: Mutex::new(Ranks {
                     all: ranks,
                     is_decided: false,
@@ -117,8 +117,16 @@ impl ReplicatedLease {
         self.ring.requests.around.clock.now()
     }
 
-    pub(super) fn queues(&self) -> bool {
-        self.queues.load(Relaxed)
+    pub(super) fn callers(&self) -> u32 {
+        self.callers.load(Relaxed)
+    }
+
+    /// For how many callers the rank at `index` is to queue: for none, unless it is the lead.
+    pub(super) fn callers_at(&self, index: usize, lead: Option<usize>) -> u32 {
+        match lead == Some(index) {
+            true => self.callers(),
+            false => 0,
+        }
     }
 
     pub(super) fn local(&self) -> &dyn Receiver {
@@ -138,12 +146,12 @@ impl ReplicatedLease {
             let due = due.filter(|(_, rank)| rank.answer == Answer::NotGranted && !rank.is_wanted);
             due.map(|(index, rank)| {
                 rank.want();
-                (rank.lease.clone(), self.queues() && Some(index) == lead)
+                (rank.lease.clone(), self.callers_at(index, lead))
             })
             .collect()
         };
-        for (lease, queues) in asked {
-            self.ring.requests.ask_in_queue(&lease, queues);
+        for (lease, callers) in asked {
+            self.ring.requests.ask_for(&lease, callers);
         }
     }
 
@@ -273,7 +281,7 @@ impl ReplicatedLease {
             gone: rank.gone,
             ..Rank::new(
                 self.ring
-                    .lease(self.declaration, state, false, self.ballot.clone()),
+                    .lease(self.declaration, state, 0, self.ballot.clone()),
             )
         };
         std::mem::replace(rank, fresh).lease

@@ -56,12 +56,12 @@ impl Authority for Shards {
         key: &LockKey,
         terms: Terms,
         tokens: u32,
-        queues: bool,
+        callers: u32,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
         let Self(ring) = self;
         let declaration = ring.routing.declaration(key);
         match declaration.replicas {
-            Replicas::One => ring.begin(declaration, key, terms, tokens, queues),
+            Replicas::One => ring.begin(declaration, key, terms, tokens, callers),
             replicas if terms.mode != LockMode::Exclusive => Err(AcquireError::Replicated {
                 namespace: Namespace::new(key.namespace())?,
                 replicas,
@@ -69,7 +69,7 @@ impl Authority for Shards {
             _ => {
                 let nonce = || ring.requests.next_nonce();
                 let lease =
-                    ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues, nonce)?;
+                    ReplicatedLease::begin(ring, declaration, key, terms, tokens, callers, nonce)?;
                 Ok(lease)
             }
         }

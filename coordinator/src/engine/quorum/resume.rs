@@ -31,7 +31,7 @@ impl ReplicatedLease {
     ) -> Result<Arc<Self>, AcquireError> {
         let mut nonces = [of.nonce].into_iter().chain(of.replicas.iter().copied());
         let nonce = || nonces.next().expect("one per replica");
-        let lease = Self::begin(ring, declaration, &of.key, terms, of.tokens, false, nonce)?;
+        let lease = Self::begin(ring, declaration, &of.key, terms, of.tokens, 0, nonce)?;
         lease.state.set_tokens_granted(of.tokens);
         let mut ranks = lease.ranks.lock();
         // It asks for nothing: no answer of a rank makes it held but those of `take_up`.

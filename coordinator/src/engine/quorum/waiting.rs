@@ -59,7 +59,7 @@ impl ReplicatedLease {
             let because = self.because(&ranks);
             let is_hopeless = matches!(because, Some(AcquireError::NoMajority { .. }));
             let lead_has_it = lead.is_some_and(|lead| ranks.all[lead].is_granted());
-            let has_turn = lead_has_it && self.queues() && !is_hopeless;
+            let has_turn = lead_has_it && self.callers() > 0 && !is_hopeless;
             let kept = lead.filter(|_| has_turn || !lead_has_it);
             let used = ranks.all.iter_mut().enumerate();
             let used = used.filter(|(index, rank)| {
@@ -83,8 +83,8 @@ impl ReplicatedLease {
     pub(super) fn waits(&self, because: &AcquireError, lead: &ShardId) {
         let grace = self.ring.routing.topology().constants.grace();
         let waiting = || Waiting::new(because, lead, grace);
-        if let Some(patient) = self.local().waits(&self.state, because, true, &waiting) {
-            self.queues.store(patient, Relaxed);
+        if let Some(callers) = self.local().waits(&self.state, because, true, &waiting) {
+            self.callers.store(callers, Relaxed);
         }
     }
 

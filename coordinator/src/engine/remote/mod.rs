@@ -128,7 +128,7 @@ impl Authority for Service {
         key: &LockKey,
         terms: Terms,
         tokens: u32,
-        queues: bool,
+        callers: u32,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
         let Self(remote) = self;
         let requests = &remote.requests;
@@ -140,7 +140,7 @@ impl Authority for Service {
         // More are refused: a caller may not use up the tokens of a shard.
         let tokens = tokens.min(SESSION_TOKENS_MAX);
         let state = LeaseState::new(key.clone(), nonce, terms, tokens, &requests.around.view);
-        Ok(Arc::new(RemoteLease::new(state, session, queues)))
+        Ok(Arc::new(RemoteLease::new(state, session, callers > 0)))
     }
 
     fn flush(&self, grace: Duration) -> Flushing {

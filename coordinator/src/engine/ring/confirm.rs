@@ -11,9 +11,9 @@ use crate::{
 };
 
 impl Requests {
-    /// Asks again for `lease`, in the queue of its key or not.
-    pub(crate) fn ask_in_queue(self: &Arc<Self>, lease: &Arc<ShardLease>, queues: bool) {
-        lease.in_flight.lock().ticket = queues;
+    /// Asks again for `lease`, in the queue of its key for so many callers.
+    pub(crate) fn ask_for(self: &Arc<Self>, lease: &Arc<ShardLease>, callers: u32) {
+        lease.in_flight.lock().callers = callers;
         self.ask(lease);
     }
 

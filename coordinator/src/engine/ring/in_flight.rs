@@ -111,8 +111,8 @@ pub(crate) struct InFlight<S> {
     pub(crate) here: ShardInFlight,
     /// To other shards: the slot moves, or has moved.
     elsewhere: Vec<(Arc<S>, ShardInFlight)>,
-    /// Whether the next request queues.
-    pub(crate) ticket: bool,
+    /// For how many callers the next request queues.
+    pub(crate) callers: u32,
     /// Whether its place in the queue is the first, by the last answer that tells.
     pub(crate) is_first: bool,
     /// The former shard's last answer on how many holders it has left.
@@ -139,12 +139,12 @@ pub(crate) struct Search {
 
 impl<S> InFlight<S> {
     /// No request is out yet.
-    pub(crate) fn new(declaration: Declaration, ticket: bool) -> Self {
+    pub(crate) fn new(declaration: Declaration, callers: u32) -> Self {
         Self {
             declaration,
             here: ShardInFlight::default(),
             elsewhere: Vec::new(),
-            ticket,
+            callers,
             is_first: false,
             proof: None,
             search: Search::default(),
@@ -155,7 +155,7 @@ impl<S> InFlight<S> {
 
     /// A request to acquire that was sent to `at`, while the lease is at `here`, has ended.
     pub(crate) fn asked(&mut self, here: &Arc<S>, at: &Arc<S>, answer: &Answer) {
-        let ticket = self.ticket;
+        let ticket = self.callers > 0;
         self.at(here, at).asked(answer, ticket);
     }
 

@@ -78,11 +78,11 @@ impl Ring {
         &self,
         declaration: Declaration,
         state: LeaseState,
-        queues: bool,
+        callers: u32,
         receiver: Arc<dyn Receiver>,
     ) -> Arc<ShardLease> {
         let renewer = self.routing.route(&state.key).renewer;
-        ShardLease::new(declaration, state, queues, renewer, receiver)
+        ShardLease::new(declaration, state, callers, renewer, receiver)
     }
 
     /// A lease of a lock with one replica.
@@ -92,14 +92,14 @@ impl Ring {
         key: &LockKey,
         terms: Terms,
         tokens: u32,
-        queues: bool,
+        callers: u32,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
         let requests = &self.requests;
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
         let nonce = requests.next_nonce();
         let view = &requests.around.view;
         let state = LeaseState::new(key.clone(), nonce, terms, tokens, view);
-        Ok(self.lease(declaration, state, queues, requests.local.clone()))
+        Ok(self.lease(declaration, state, callers, requests.local.clone()))
     }
 
     pub(crate) fn shut_down(&self) {

@@ -132,7 +132,7 @@ impl Requests {
             } else {
                 0
             };
-            (in_flight.stale_routes, in_flight.ticket)
+            (in_flight.stale_routes, in_flight.callers > 0)
         };
         if is_stale {
             self.stale_routes.lock().add(lease);
@@ -146,10 +146,10 @@ impl Requests {
             let shard = routing.route(&lease.key).renewer.driver.id().clone();
             Waiting::new(because, &shard, routing.topology().constants.grace())
         };
-        if let Some(patient) = lease.receiver.waits(lease, because, is_answer, &waiting) {
+        if let Some(callers) = lease.receiver.waits(lease, because, is_answer, &waiting) {
             let now = self.around.clock.now();
             // The present waiters came while a request without a ticket was out.
-            let at = match ticket || !patient {
+            let at = match ticket || callers == 0 {
                 true => now + pause.max(PAUSE_MIN),
                 false => now,
             };
@@ -163,8 +163,8 @@ impl Requests {
             return;
         };
         let route = routing.route(&lease.key);
-        let again = lease.receiver.if_asked(lease, &mut |queues| {
-            lease.in_flight.lock().ticket = queues;
+        let again = lease.receiver.if_asked(lease, &mut |callers| {
+            lease.in_flight.lock().callers = callers;
             if !route.leads_by(&lease.renewer()) {
                 lease.go(&route.renewer);
             }
@@ -320,9 +320,10 @@ fn request(
     sent: Instant,
     in_flight: &InFlight<LeaseRenewer>,
 ) -> Request {
-    let ticket = in_flight.ticket.then(|| Ticket {
+    let ticket = (in_flight.callers > 0).then(|| Ticket {
         sent,
         claim: claim(lease),
+        callers: in_flight.callers,
     });
     let asked_by = in_flight.declaration.version;
     let (map, declared) = at.versions(lease.key.slot());

@@ -34,11 +34,11 @@ impl Deref for ShardLease {
 }
 
 impl ShardLease {
-    /// A lease that is about to be requested. The request queues if it has a `ticket`.
+    /// A lease that is about to be requested. The request queues for so many callers.
     pub(crate) fn new(
         declaration: Declaration,
         state: LeaseState,
-        ticket: bool,
+        callers: u32,
         renewer: Arc<LeaseRenewer>,
         receiver: Arc<dyn Receiver>,
     ) -> Arc<Self> {
@@ -47,7 +47,7 @@ impl ShardLease {
             current_shard: CurrentShard::new(renewer),
             place: Place::default(),
             receiver,
-            in_flight: Mutex::new(InFlight::new(declaration, ticket)),
+            in_flight: Mutex::new(InFlight::new(declaration, callers)),
         })
     }
 

@@ -14,8 +14,8 @@ use crate::{
     limits::LIST_PAGE,
     name::{Label, LockKey, Namespace},
     shard::{
-        Cursor, HeldLock, Holder, Inspection, List, LockKind, LockPage, QueuedWaiter, Record,
-        ShardError,
+        Cursor, HeldLock, Holder, Inspection, List, LockKind, LockMode, LockPage, QueuedWaiter,
+        Record, ShardError,
     },
 };
 
@@ -148,7 +148,7 @@ fn holders(
 ) -> Vec<Holder> {
     let letter = text(kind).bytes().next();
     let Some(kind) = letter.and_then(LockKind::of_letter) else {
-        return holder(mutex.0, mutex.1).into_iter().collect();
+        return holder(mutex.0, mutex.1, now_ms).into_iter().collect();
     };
     let pairs = shares.chunks_exact(2);
     let shares = pairs.filter_map(|pair| share(kind, &text(&pair[0]), &text(&pair[1]), now_ms));
@@ -157,14 +157,14 @@ fn holders(
     holders
 }
 
-/// The holder in an entry, "label|shares|offset|tokens|te|base|arm|ends_ms|lease_ms".
+/// The holder in an entry, "label|shares|offset|tokens|te|base|arm|since_ms|ends_ms|lease_ms".
 fn share(kind: LockKind, nonce: &str, entry: &str, now_ms: u64) -> Option<Holder> {
     let mut parts = entry.split('|');
     let label = Label::new(parts.next()?);
     let mut number = || parts.next()?.parse::<u64>().ok();
     let (shares, offset, tokens) = (number()?, number()?, number()?);
     let (te, base, _) = (number()?, number()?, number()?);
-    let (ends_ms, lease_ms) = (number()?, number()?);
+    let (since_ms, ends_ms, lease_ms) = (number()?, number()?, number()?);
     Some(Holder {
         nonce: nonce.parse().ok()?,
         label,
@@ -173,15 +173,26 @@ fn share(kind: LockKind, nonce: &str, entry: &str, now_ms: u64) -> Option<Holder
         kind,
         shares: shares as u32,
         remaining: Duration::from_millis(ends_ms.saturating_sub(now_ms).min(lease_ms)),
+        held_for: Duration::from_millis(now_ms.saturating_sub(since_ms)),
     })
 }
 
 /// The holder in a live record of a mutex.
-fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
+fn holder(record: &Value, remaining: &Value, now_ms: u64) -> Option<Holder> {
     let (Value::BulkString(_), Value::Int(remaining_ms)) = (record, remaining) else {
         return None;
     };
-    let record = Record::parse(&text(record))?;
+    let text = text(record);
+    let record = Record::parse(&text)?;
+    let remaining_ms = u64::try_from(*remaining_ms).unwrap_or(0);
+    let mut last = text.rsplit('|').map(str::parse);
+    let (Some(Ok(lease_ms)), Some(Ok(since_ms))) = (last.next(), last.next()) else {
+        return None;
+    };
+    let held_for: u64 = match since_ms {
+        0 => u64::saturating_sub(lease_ms, remaining_ms),
+        since_ms => now_ms.saturating_sub(since_ms),
+    };
     Some(Holder {
         nonce: record.nonce,
         label: record.label,
@@ -189,20 +200,41 @@ fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
         tokens: record.tokens,
         kind: LockKind::Mutex,
         shares: 1,
-        remaining: Duration::from_millis(u64::try_from(*remaining_ms).unwrap_or(0)),
+        remaining: Duration::from_millis(remaining_ms),
+        held_for: Duration::from_millis(held_for),
     })
 }
 
-/// The waiter in a ticket, which begins with "label|" and ends with "|ends_ms|keep_ms", unless the ticket has ended.
+/// The waiter in a ticket,
+/// "label|sent|tokens|claim_ms|kind|shares|capacity|preferred|callers|ends_ms|keep_ms", unless the ticket has ended.
 fn waiter(nonce: &str, ticket: &str, now_ms: u64) -> Option<QueuedWaiter> {
-    let (label, rest) = ticket.split_once('|')?;
-    let ends_ms = rest.rsplit('|').nth(1)?;
+    let parts: Vec<&str> = ticket.split('|').collect();
+    let [
+        label,
+        _,
+        _,
+        _,
+        kind,
+        shares,
+        capacity,
+        _,
+        callers,
+        ends_ms,
+        _,
+    ] = parts[..]
+    else {
+        return None;
+    };
     let live = now_ms <= ends_ms.parse().ok()?;
-    let nonce = nonce.parse().ok()?;
-    live.then(|| QueuedWaiter {
-        nonce,
+    let (count, capacity) = (shares.parse().ok()?, capacity.parse().ok()?);
+    let kind = LockKind::of_letter(kind.bytes().next()?)?;
+    let waiter = QueuedWaiter {
+        nonce: nonce.parse().ok()?,
         label: Label::new(label),
-    })
+        mode: LockMode::of(kind, count, capacity),
+        callers: callers.parse().ok()?,
+    };
+    live.then_some(waiter)
 }
 
 #[cfg(test)]

@@ -106,9 +106,10 @@ impl RedisLink {
         if of_all().any(|more| more != (None, None)) {
             for (ticket, absent) in of_all() {
                 // A claim of 0 means that there is no ticket.
-                let (sent, claim) = ticket.map_or((0, 0), sent_and_claim);
+                let (sent, claim, callers) = ticket.map_or((0, 0, 0), ticket_parts);
                 push_digits(&mut self.scratch, sent, 20);
                 push_digits(&mut self.scratch, claim, 10);
+                push_digits(&mut self.scratch, callers, 5);
                 // 0 is the epoch of no migration.
                 push_digits(&mut self.scratch, absent.map_or(0, |epoch| epoch.0), 10);
             }
@@ -129,9 +130,9 @@ impl RedisLink {
         }
         let (share, capacity) = (share_of(mode), mode.capacity());
         command.arg(format!("{share}|{capacity}|{}", u8::from(preferred)));
-        let ticket = ticket.map(sent_and_claim);
+        let ticket = ticket.map(ticket_parts);
         // Of one width, so that texts compare.
-        let ticket = ticket.map(|(sent, claim)| format!("{sent:020}|{claim}"));
+        let ticket = ticket.map(|(sent, claim, callers)| format!("{sent:020}|{claim}|{callers}"));
         command.arg(ticket.unwrap_or_default());
         let proof = proof.map(|proof| format!("{}|{}", proof.epoch.0, proof.left));
         command.arg(proof.unwrap_or_default());
@@ -210,10 +211,11 @@ impl RedisLink {
     }
 }
 
-/// The sender's clock and the claim of a ticket, in nanoseconds and milliseconds.
-fn sent_and_claim(ticket: Ticket) -> (u64, u64) {
+/// The sender's clock in nanoseconds, the claim in milliseconds, and the callers of a ticket: five digits.
+fn ticket_parts(ticket: Ticket) -> (u64, u64, u64) {
     let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
-    (ticket.sent.as_nanos(), claim_ms as u64)
+    let callers = ticket.callers.clamp(1, 99_999);
+    (ticket.sent.as_nanos(), claim_ms as u64, u64::from(callers))
 }
 
 /// The kind and the shares of a holder; empty for a mutex.

@@ -254,6 +254,7 @@ struct RecordText {
     shares: u32,
     expires_ms: u64,
     lease_ms: u64,
+    since_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -263,8 +264,11 @@ struct QueueText {
     waiters: Vec<WaiterText>,
 }
 
-/// Nonce, label, mode, tokens, sent, claim, end, how long it was to last.
-type WaiterText = (String, String, ModeText, u32, u64, u64, u64, u64);
+/// Nonce, label, mode, tokens, ticket, end, how long it was to last.
+type WaiterText = (String, String, ModeText, u32, TicketText, u64, u64);
+
+/// Sent, claim, callers.
+type TicketText = (u64, u64, u32);
 
 /// The letter of the kind, shares, capacity, and whether it is preferred.
 type ModeText = (char, u32, u32, bool);
@@ -307,6 +311,7 @@ fn record_text(entry: &Entry) -> RecordText {
         record,
         shares,
         expires,
+        since_ms,
     } = entry;
     let Record {
         nonce,
@@ -326,6 +331,7 @@ fn record_text(entry: &Entry) -> RecordText {
         shares: *shares,
         expires_ms: expires.at_ms,
         lease_ms: expires.length_ms,
+        since_ms: *since_ms,
     }
 }
 
@@ -336,15 +342,20 @@ fn waiter_text(waiter: &Waiter) -> WaiterText {
         mode,
         preferred,
         tokens,
-        ticket: Ticket { sent, claim },
+        ticket,
         ends,
     } = waiter;
     let (nonce, label) = (nonce.to_string(), label.to_string());
-    let (sent, claim) = (sent.as_nanos(), millis(*claim));
+    let Ticket {
+        sent,
+        claim,
+        callers,
+    } = *ticket;
+    let ticket = (sent.as_nanos(), millis(claim), callers);
     let kind = char::from(mode.kind().letter());
     let mode = (kind, mode.shares(), mode.capacity(), *preferred);
     let (ends_ms, keep_ms) = (ends.at_ms, ends.length_ms);
-    (nonce, label, mode, *tokens, sent, claim, ends_ms, keep_ms)
+    (nonce, label, mode, *tokens, ticket, ends_ms, keep_ms)
 }
 
 /// Reads a lock.
@@ -400,6 +411,7 @@ fn entry(its: RecordText) -> Result<Entry, Malformed> {
             at_ms: its.expires_ms,
             length_ms: its.lease_ms,
         },
+        since_ms: its.since_ms,
     })
 }
 
@@ -408,27 +420,20 @@ fn kind(letter: char) -> Result<LockKind, Malformed> {
     kind.ok_or_else(|| Malformed(format!("a lock of kind {letter:?}")))
 }
 
-fn mode((letter, count, capacity, _): ModeText) -> Result<LockMode, Malformed> {
-    Ok(match kind(letter)? {
-        LockKind::Mutex => LockMode::Exclusive,
-        LockKind::Semaphore => LockMode::Permits { count, capacity },
-        LockKind::ReadWrite if count == LockMode::Read.shares() => LockMode::Read,
-        LockKind::ReadWrite => LockMode::Write,
-    })
-}
-
 fn waiter(
-    (nonce, label, its_mode, tokens, sent, claim, at_ms, length_ms): WaiterText,
+    (nonce, label, mode, tokens, (sent, claim, callers), at_ms, length_ms): WaiterText,
 ) -> Result<Waiter, Malformed> {
+    let (letter, count, capacity, preferred) = mode;
     Ok(Waiter {
         nonce: parsed(&nonce)?,
         label: Label::new(&label),
-        mode: mode(its_mode)?,
-        preferred: its_mode.3,
+        mode: LockMode::of(kind(letter)?, count, capacity),
+        preferred,
         tokens,
         ticket: Ticket {
             sent: Instant::from_nanos(sent),
             claim: Duration::from_millis(claim),
+            callers,
         },
         ends: End { at_ms, length_ms },
     })

@@ -1,5 +1,7 @@
 //! Holders and waiters, for people and tools.
 
+use std::time::Duration;
+
 use super::{
     head::Armed,
     lock_state::{Entry, LockState},
@@ -16,6 +18,8 @@ impl LockState {
         let waiter = |waiter: &Waiter| QueuedWaiter {
             nonce: waiter.nonce,
             label: waiter.label.clone(),
+            mode: waiter.mode,
+            callers: waiter.ticket.callers,
         };
         let queue = self.queue(now_ms).into_iter();
         let mut holders = self.holders(armed, now_ms).into_iter();
@@ -36,7 +40,7 @@ impl LockState {
             key: key.clone(),
             holder: holders.next()?,
             others: holders.len() as u32,
-            waiting: self.queue(now_ms).map_or(0, Queue::len) as u32,
+            waiting: self.queue(now_ms).map_or(0, Queue::callers),
         })
     }
 
@@ -50,6 +54,7 @@ impl LockState {
             kind,
             shares: entry.shares,
             remaining: entry.expires.left(now_ms),
+            held_for: Duration::from_millis(now_ms.saturating_sub(entry.since_ms)),
         };
         if let Some(entry) = self.live(armed, now_ms) {
             return vec![holder(entry, LockKind::Mutex)];

@@ -38,6 +38,8 @@ pub(crate) struct Entry {
     pub(crate) shares: u32,
     /// The last millisecond of the record.
     pub(crate) expires: End,
+    /// When its nonce was granted it.
+    pub(crate) since_ms: u64,
 }
 
 impl LockState {
@@ -164,6 +166,13 @@ impl LockState {
         })
     }
 
+    /// When `nonce` was granted the live record that it has; `now_ms`: it has none.
+    pub(super) fn since(&mut self, nonce: Nonce, armed: &Armed, now_ms: u64) -> u64 {
+        let own = self.own(nonce, armed, now_ms);
+        let live = own.filter(|entry| entry.is_live(armed, now_ms));
+        live.map_or(now_ms, |entry| entry.since_ms)
+    }
+
     /// Deletes the record of `nonce`. Returns whether there was one.
     pub(super) fn delete(&mut self, nonce: Nonce, now_ms: u64) -> bool {
         let own = self.unexpired(now_ms);
@@ -262,6 +271,7 @@ mod tests {
             },
             shares: 1,
             expires: End::after(4_000 * sequence, 0),
+            since_ms: 0,
         }
     }
 

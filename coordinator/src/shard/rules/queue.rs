@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::end::End;
 use crate::{
     ids::Nonce,
-    limits::WAITERS_MAX,
+    limits::{COUNTED_MAX, WAITERS_MAX},
     name::Label,
     shard::{LockMode, Ticket},
 };
@@ -101,6 +101,16 @@ impl Queue {
     /// The number of waiters, including ended ones.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
+    }
+
+    /// The callers of all waiters, including ended ones; of many waiters, one each.
+    pub(crate) fn callers(&self) -> u32 {
+        if self.len() > COUNTED_MAX {
+            return self.len() as u32;
+        }
+        let waiters = self.waiters.values();
+        let callers = waiters.map(|(_, waiter)| waiter.ticket.callers);
+        callers.fold(0, u32::saturating_add)
     }
 
     /// The waiters that have not ended, in order.

@@ -7,14 +7,19 @@ use super::{
     desk::{Desk, LONG, PAST_SHORT, SHORT, acquire, armed_with, control, nonce, slot_count},
     grants::{assert_full, hostile_pairs},
     line::{queue, queue_for},
+    shares::{of_mode, permits},
 };
 use ringfence_coordinator::{
     ids::{MapVersion, Nonce},
     limits::{BATCH_MAX, CLAIM_MAX, LIST_PAGE, TICKET_KEEP},
     name::{Label, LockKey, Namespace},
-    shard::{Grace, HeldLock, List, LockPage, ShardError},
+    shard::{Grace, HeldLock, List, LockPage, Op, ShardError},
 };
 
+/// How long a lock is held between two looks at it,
+const A_WHILE: Duration = Duration::from_millis(200);
+/// and how much of it may be lost where milliseconds are counted.
+const ROUNDED: Duration = Duration::from_millis(2);
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
 const MOST_OF_A_TICKET: Duration = TICKET_KEEP.saturating_sub(Duration::from_secs(1));
 /// The rest of it, and some more.
@@ -41,6 +46,70 @@ pub async fn an_inspection_tells_holder_tokens_and_remaining_time(fixture: &dyn 
         let last = found.token.counter() + 7;
         assert_eq!((found.tokens, found.last_token().counter()), (8, last));
     }
+}
+
+/// From the grant on, however often it is renewed: of a lock that was free, of one that was waited for, and of a share.
+pub async fn an_inspection_tells_how_long_a_lock_has_been_held(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (free, holder) = (desk.key("free"), nonce());
+        let token = desk.granted(&free, holder, LONG).await;
+        let (waited, waiter) = (desk.key("waited"), nonce());
+        let first = nonce();
+        desk.granted(&waited, first, LONG).await;
+        desk.queues(&waited, waiter).await;
+        desk.release(&waited, first).await;
+        let passed = desk.inspect(&waited).await.expect("it is held").token;
+        let shared = desk.key("shared");
+        let (share, of_share) = desk.shares(&shared, permits(1, 2)).await;
+        for held_for in [A_WHILE, 2 * A_WHILE] {
+            fixture.elapse(A_WHILE).await;
+            for key in [&free, &waited, &shared] {
+                let found = desk.inspect(key).await.expect("it is held");
+                let at_least = held_for.saturating_sub(fixture.late() + ROUNDED);
+                let known = at_least..=held_for + LONG;
+                assert!(known.contains(&found.held_for), "{key}: {found:?}");
+            }
+            desk.renew(&free, (holder, token), LONG).await;
+            desk.renew(&waited, (waiter, passed), 2 * LONG).await;
+            desk.renews(&shared, (share, of_share), permits(1, 2)).await;
+        }
+    }
+}
+
+/// One ticket may stand for many callers; and one that could be granted may come behind one that cannot.
+pub async fn an_inspection_tells_what_waiters_ask_for(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let key = desk.key("key");
+        desk.shares(&key, permits(1, 2)).await;
+        let asked = [(permits(2, 2), 7), (permits(1, 5), 1)];
+        for (mode, callers) in asked {
+            let op = for_callers(of_mode(queue(nonce(), 1), mode), callers);
+            desk.one(&key, op).await;
+        }
+        let found = desk.mover.inspect(&key).await.expect("an answer");
+        let told = found.waiters.iter();
+        let told: Vec<_> = told.map(|waiter| (waiter.mode, waiter.callers)).collect();
+        assert_eq!(told, asked);
+        let alone = desk.key("alone");
+        desk.granted(&alone, nonce(), LONG).await;
+        let waiter = nonce();
+        for callers in [4, 3] {
+            desk.one(&alone, for_callers(queue(waiter, 1), callers))
+                .await;
+        }
+        let all = listed(&mut desk, None).await;
+        for (key, waiting) in [(&key, 8), (&alone, 3)] {
+            let lock = all.iter().find(|lock| lock.key == *key);
+            assert_eq!(lock.expect("it is listed").waiting, waiting, "{key}");
+        }
+    }
+}
+
+fn for_callers(mut op: Op, count: u32) -> Op {
+    if let Op::Acquire { ticket, .. } = &mut op {
+        ticket.as_mut().expect("it has a ticket").callers = count;
+    }
+    op
 }
 
 /// In the order in which they will get it.
@@ -125,6 +194,8 @@ pub async fn a_listing_agrees_with_inspections(fixture: &dyn Fixture) {
         let lock = lock.expect("it is listed").clone();
         assert!(holder.remaining <= lock.holder.remaining, "{lock:?}");
         holder.remaining = lock.holder.remaining;
+        assert!(holder.held_for >= lock.holder.held_for, "{lock:?}");
+        holder.held_for = lock.holder.held_for;
         assert_eq!(lock.holder, holder);
         assert_eq!(lock.waiting as usize, inspected.waiters.len());
     }

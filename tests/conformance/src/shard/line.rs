@@ -37,6 +37,7 @@ pub(super) fn queue_for(nonce: Nonce, sent: u64, (count, its_claim): (u32, Durat
         *ticket = Some(Ticket {
             sent: Instant::from_nanos(sent),
             claim: its_claim,
+            callers: 1,
         });
     }
     op

@@ -183,6 +183,8 @@ macro_rules! lock_conformance {
             labels_come_back_as_they_were_sent,
             keys_with_hostile_bytes_do_not_touch_each_other,
             an_inspection_tells_holder_tokens_and_remaining_time,
+            an_inspection_tells_how_long_a_lock_has_been_held,
+            an_inspection_tells_what_waiters_ask_for,
             an_inspection_lists_the_waiters_in_order,
             a_listing_agrees_with_inspections,
             a_listing_comes_in_pages,

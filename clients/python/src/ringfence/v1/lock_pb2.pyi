@@ -138,7 +138,7 @@ class InspectResponse(_message.Message):
     def __init__(self, holder: _Optional[_Union[LockHolder, _Mapping]] = ..., waiters: _Optional[_Iterable[_Union[LockWaiter, _Mapping]]] = ..., others: _Optional[_Iterable[_Union[LockHolder, _Mapping]]] = ...) -> None: ...
 
 class LockHolder(_message.Message):
-    __slots__ = ("label", "first_token", "tokens", "remaining", "kind", "permits", "exclusive")
+    __slots__ = ("label", "first_token", "tokens", "remaining", "kind", "permits", "exclusive", "held_for")
     LABEL_FIELD_NUMBER: _ClassVar[int]
     FIRST_TOKEN_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -146,6 +146,7 @@ class LockHolder(_message.Message):
     KIND_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    HELD_FOR_FIELD_NUMBER: _ClassVar[int]
     label: str
     first_token: int
     tokens: int
@@ -153,13 +154,24 @@ class LockHolder(_message.Message):
     kind: LockKind
     permits: int
     exclusive: bool
-    def __init__(self, label: _Optional[str] = ..., first_token: _Optional[int] = ..., tokens: _Optional[int] = ..., remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., kind: _Optional[_Union[LockKind, str]] = ..., permits: _Optional[int] = ..., exclusive: bool = ...) -> None: ...
+    held_for: _duration_pb2.Duration
+    def __init__(self, label: _Optional[str] = ..., first_token: _Optional[int] = ..., tokens: _Optional[int] = ..., remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., kind: _Optional[_Union[LockKind, str]] = ..., permits: _Optional[int] = ..., exclusive: bool = ..., held_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class LockWaiter(_message.Message):
-    __slots__ = ("label",)
+    __slots__ = ("label", "callers", "kind", "permits", "capacity", "exclusive")
     LABEL_FIELD_NUMBER: _ClassVar[int]
+    CALLERS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     label: str
-    def __init__(self, label: _Optional[str] = ...) -> None: ...
+    callers: int
+    kind: LockKind
+    permits: int
+    capacity: int
+    exclusive: bool
+    def __init__(self, label: _Optional[str] = ..., callers: _Optional[int] = ..., kind: _Optional[_Union[LockKind, str]] = ..., permits: _Optional[int] = ..., capacity: _Optional[int] = ..., exclusive: bool = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("namespace",)

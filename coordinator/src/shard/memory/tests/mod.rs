@@ -113,6 +113,7 @@ fn ticket() -> Ticket {
     Ticket {
         sent: Default::default(),
         claim: LEASE,
+        callers: 1,
     }
 }
 

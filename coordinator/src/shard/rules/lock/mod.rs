@@ -219,6 +219,7 @@ impl Context<'_> {
     /// Writes a record and its end. Replaces the record of a mutex, and all records of another kind.
     fn write(&mut self, record: Record, (kind, shares): (LockKind, u32), lease: Duration) {
         let entry = Entry {
+            since_ms: self.lock.since(record.nonce, self.armed, self.now_ms),
             record,
             shares,
             expires: self.end_of(lease),

@@ -66,7 +66,9 @@ impl World {
         );
         let front = self.expected.first().expect("nobody wants it");
         assert_eq!(front.terms, *ask.terms(), "not as the first wants it");
-        assert_eq!(ask.0.queues, self.expected.iter().any(|known| !known.once));
+        let queues = self.expected.iter().any(|known| !known.once);
+        let callers = if queues { self.expected.len() } else { 0 };
+        assert_eq!(ask.0.callers as usize, callers);
         let asked = ask.0.asked;
         assert!((1..=TOKENS_MAX).contains(&asked));
         if self.policy.handoff.max == 0 || front.terms.hold_for.is_some() {

@@ -24,7 +24,7 @@ pub(super) const LEASE: Duration = Duration::from_millis(100);
 pub(super) struct Facts {
     terms: Terms,
     pub(super) asked: u32,
-    pub(super) queues: bool,
+    pub(super) callers: u32,
     /// The time until which it is granted.
     until: Cell<Option<Instant>>,
     left: Cell<u32>,
@@ -263,28 +263,28 @@ impl World {
     fn check_effects(&mut self) {
         let mut begun = Vec::new();
         let unbegun = &mut self.unbegun;
-        let did: Did = self
-            .queue
-            .next_effects(self.now, self.policy, |_, terms, asked, queues| {
-                if *unbegun > 0 {
-                    *unbegun -= 1;
-                    return Err(());
-                }
-                let stands = Stands(Rc::new(Facts {
-                    terms: terms.clone(),
-                    asked,
-                    queues,
-                    until: Cell::default(),
-                    left: Cell::default(),
-                    last: Cell::default(),
-                    contended: Cell::default(),
-                    handed_since: Cell::default(),
-                    tired: Cell::default(),
-                    ended: Cell::default(),
-                }));
-                begun.push(stands.clone());
-                Ok(stands)
-            });
+        let did: Did =
+            self.queue
+                .next_effects(self.now, self.policy, |_, terms, asked, callers| {
+                    if *unbegun > 0 {
+                        *unbegun -= 1;
+                        return Err(());
+                    }
+                    let stands = Stands(Rc::new(Facts {
+                        terms: terms.clone(),
+                        asked,
+                        callers,
+                        until: Cell::default(),
+                        left: Cell::default(),
+                        last: Cell::default(),
+                        contended: Cell::default(),
+                        handed_since: Cell::default(),
+                        tired: Cell::default(),
+                        ended: Cell::default(),
+                    }));
+                    begun.push(stands.clone());
+                    Ok(stands)
+                });
         self.check_taken_back(&did);
         for (name, ()) in &did.refused {
             assert_eq!(self.expected.remove(0).name, *name, "refused out of turn");

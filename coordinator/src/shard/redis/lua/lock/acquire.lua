@@ -7,7 +7,7 @@ KEYS[2]  ctr     the token counter; every acquire uses up the tokens that it ask
 KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms"
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|since_ms|lease_ms"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -16,8 +16,8 @@ ARGV[5]  tokens  of all operations together
 ARGV[6]  keep_ms how long a ticket lasts after it was last sent
 ARGV[7]  waiters the most tickets in one key's queue
 ARGV[8]  declared map version at which a namespace was last declared, by the senders' view
-ARGV[9]  more    40 digits per operation: the ticket's sent 20 and claim_ms 10, which is 0 if it does not
-         queue; and the epoch of its proof 10, or 0; or empty if no operation has either
+ARGV[9]  more    45 digits per operation: the ticket's sent 20, claim_ms 10, which is 0 if it does not queue, and
+         callers 5; and the epoch of its proof 10, or 0; or empty if no operation has either
 ARGV[10].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
          the operations before it
 
@@ -45,7 +45,7 @@ local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
 local ctr = redis.call('INCRBY', KEYS[2], tokens)
 local base, spent = ctr - tokens, ctr > top
 if spent then redis.call('DECRBY', KEYS[2], tokens) end
-local suffix = string.format('|%s|%d|%s|0|', te, base, arm)
+local suffix = string.format('|%s|%d|%s|0|0|', te, base, arm)
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
 local others = {}

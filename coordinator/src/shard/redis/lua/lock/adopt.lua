@@ -7,7 +7,7 @@ KEYS[2]  state   hash: arm, te, grace (epochs; milliseconds of the server's cloc
 KEYS[3]  slots   5 bytes per slot
 KEYS[4]  queues  present while a key of this life may have a queue
 KEYS[5]  ctr     the token counter
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|since_ms|lease_ms", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3].. nonce, label, te, ctr, tokens, own_te, own_ctr, lease_ms, epoch of the move, terms: ten per operation;
@@ -44,7 +44,8 @@ local function adopt_share(mode, record, key, queue, nonce, label, te, ctr, bloc
   end
   raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr + block - 1)
   if not held or held.kind ~= kind then held = shares.new(shard, key, kind, record) end
-  local entry = {label = label, offset = 0, tokens = 1, te = te, base = ctr, arm = own and own.arm, count = own and own.count}
+  local entry = {label = label, offset = 0, tokens = 1, te = te, base = ctr}
+  if own then entry.arm, entry.count, entry.since = own.arm, own.count, own.since end
   shares.put(held, nonce, entry, count, lease)
   if queue then line.drop(queue, nonce) end
   return 1
@@ -62,10 +63,10 @@ local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, 
     if record.err or shares.is_live(record) then return 0 end
     record = false
   end
-  local holder, its_label, offset, tokens, its_te, base, its_arm, told, its_lease = parse(record)
+  local holder, its_label, offset, tokens, its_te, base, its_arm, told, since, its_lease = parse(record)
   local own = holder == nonce
   if own and not above(te, ctr, its_te, base, offset) then
-    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, its_lease)
+    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, since, its_lease)
     return 1
   end
   if not own then
@@ -75,7 +76,7 @@ local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, 
     if live and not above(own_te, own_ctr, its_te, base, offset) then return 0 end
   end
   raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr + block - 1)
-  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, own and told or 0)
+  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, own and told or 0, own and since or '0', own and its_lease)
   if queue then line.drop(queue, nonce) end
   return 1
 end

@@ -7,7 +7,7 @@ KEYS[2]  ctr     the token counter
 KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|since_ms|lease_ms", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -47,17 +47,18 @@ local function confirm(look, key, queue, nonce, label, te, ctr, tokens, lease, i
     if shares.is_live(record) then return 2 end
     record = false
   end
-  local holder, its_label, offset, its_tokens, its_te, base, its_arm, told, its_lease = parse(record)
+  local holder, its_label, offset, its_tokens, its_te, base, its_arm, told, since, its_lease = parse(record)
   if record and not holder then return 2 end
   local live = its_arm == arm
   local own = live and holder == nonce
   if own and not above(te, ctr, its_te, base, offset) then
-    keep(key, lease, arm, nonce, its_label, offset, its_tokens, its_te, base, its_arm, told, its_lease)
+    keep(key, lease, arm, nonce, its_label, offset, its_tokens, its_te, base, its_arm, told, since, its_lease)
     return 0
   end
   if not own and (live or install ~= '1') then return 2 end
   raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, string.format('%d', ctr + tokens - 1))
-  keep(key, lease, arm, nonce, label, 0, tokens, te, ctr, nil, own and told or 0)
+  keep(key, lease, arm, nonce, label, 0, tokens, te, ctr, nil, own and told or 0, own and since or '0',
+    own and its_lease)
   if own then return 0 end
   if queue then line.drop(queue, nonce) end
   return 1

@@ -19,11 +19,16 @@ local function raise_tokens(quiet, ctr_name, state, te, ctr)
 end
 
 -- Gives a grant, in its parts, a full lease of `key`, as one of this arming.
-local function keep(key, lease, arm, nonce, label, offset, tokens, te, base, its_arm, told, its_lease)
-  if its_arm == arm and its_lease == lease then
+local function keep(key, lease, arm, nonce, label, offset, tokens, te, base, its_arm, told, since, its_lease)
+  if its_arm == arm and its_lease == lease and since ~= '0' then
     redis.call('PEXPIRE', key, lease)
-  else
-    local record = string.format('%s|%s|%d|%d|%s|%s|%s|%s|%s', nonce, label, offset, tokens, te, base, arm, told, lease)
-    redis.call('SET', key, record, 'PX', lease)
+    return
   end
+  -- A grant that did not wait reads no clock: its time comes from what is left of its lease.
+  if since == '0' and its_lease then
+    since = string.format('%d', time_ms() - its_lease + math.min(redis.call('PTTL', key), its_lease))
+  end
+  local record = string.format('%s|%s|%d|%d|%s|%s|%s|%s|%s|%s', nonce, label, offset, tokens, te, base, arm, told, since,
+    lease)
+  redis.call('SET', key, record, 'PX', lease)
 end

@@ -3,7 +3,7 @@
 inspect: the holders of a lock, and its waiters.
 
 KEYS[1]  state   hash: arm, grace, grace_ms, grace_from
-KEYS[2]  record  "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or a hash with an entry per holder
+KEYS[2]  record  "nonce|label|offset|tokens|te|base|arm|flags|since_ms|lease_ms", or a hash with an entry per holder
 ARGV[1]  replid  of the life that KEYS[1] is named by
 
 Returns {-1} unarmed; or {1, now, record | nothing if it is no mutex or free, remaining_ms, nonces, tickets, kind | empty,

@@ -9,8 +9,8 @@ ARGV[3]  pattern of the records' names
 ARGV[4]  count   about how many keys of the server to scan
 
 Returns {-1} unarmed; or {1, cursor | "0" behind the last page, now, locks...}: name, record, remaining_ms,
-  tickets, kind, shares: six per held lock; tickets that have ended are counted; of a mutex kind and shares are empty,
-  of another lock the record; shares are the nonce and the text of each holder
+  callers that wait, kind, shares: six per held lock; tickets that have ended are counted; of a mutex kind and shares are
+  empty, of another lock the record; shares are the nonce and the text of each holder
 
 The records' names come from the server: none is among KEYS.
 ]]
@@ -26,7 +26,7 @@ for _, name in ipairs(page[2]) do
   if kind or is_live(record) then
     local queue, at = line.queue_of({}, name), #answer
     answer[at + 1], answer[at + 2], answer[at + 3] = name, not kind and record, kind and 0 or left_of(name, record)
-    answer[at + 4], answer[at + 5], answer[at + 6] = queue and queue.count or 0, kind or '', holders or {}
+    answer[at + 4], answer[at + 5], answer[at + 6] = queue and line.callers(queue) or 0, kind or '', holders or {}
   end
 end
 return answer

@@ -1,8 +1,10 @@
 -- The waiters for a key: those that are preferred, then the others; each first come, first served. Beside the record
 -- <prefix>:{slot}:... there are
 --   <prefix>:queue:{slot}:...    sorted set: nonce, by its number of arrival, which is negative for a preferred one
---   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|kind|shares|capacity|preferred|ends_ms|keep_ms";
---                                sent has a fixed width, so that texts compare; preferred is 0 or 1; it was to last keep_ms
+--   <prefix>:tickets:{slot}:...  hash: nonce to
+--                                "label|sent|tokens|claim_ms|kind|shares|capacity|preferred|callers|ends_ms|keep_ms";
+--                                sent has a fixed width, so that texts compare; preferred is 0 or 1; so many callers wait;
+--                                it was to last keep_ms
 -- which expire with the ticket that ends last.
 --
 -- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top; its
@@ -44,6 +46,17 @@ function line.contended(queue)
   return queue.count > 0 and 1 or 0
 end
 
+-- How many callers wait: of more than 128 tickets (COUNTED_MAX) one each.
+function line.callers(queue)
+  if queue.count > 128 then return queue.count end
+  local callers = 0
+  local tickets = redis.pcall('HGETALL', queue.tickets)
+  for i = 2, #tickets, 2 do
+    callers = callers + (string.match(tickets[i], '|(%d+)|%d+|%d+$') or 1)
+  end
+  return callers
+end
+
 -- Removes the ticket of `nonce`, if it has one.
 function line.drop(queue, nonce)
   if redis.call('ZREM', queue.places, nonce) == 0 then return end
@@ -57,7 +70,7 @@ local function ticket_of(queue, nonce)
   local text = redis.pcall('HGET', queue.tickets, nonce)
   if type(text) ~= 'string' then return nil end
   local label, sent, tokens, claim, kind, count, capacity, preferred, ends, keep =
-    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d)|(%d+)|(%d+)$')
+    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d)|%d+|(%d+)|(%d+)$')
   if label and tonumber(ends) > queue.shard.now + keep then
     ends = string.format('%d', queue.shard.now + keep)
     redis.pcall('HSET', queue.tickets, nonce, (string.gsub(text, '%d+|%d+$', ends .. '|' .. keep)))
@@ -107,7 +120,7 @@ local function next_number(queue, preferred)
 end
 
 -- Gives `nonce` the last place, if its ticket is preferred the last of those; the ticket has label, sent, tokens, claim
--- in ms, kind, count, capacity, preferred. A nonce with a place keeps it, with the later `sent`. Returns how many are before it, and whether it is new; or nothing, and how long until a place may be free:
+-- in ms, kind, count, capacity, preferred, callers. A nonce with a place keeps it, with the later `sent`. Returns how many are before it, and whether it is new; or nothing, and how long until a place may be free:
 -- no time if a key that is not Ringfence's has the name of the tickets.
 function line.queue_up(queue, nonce, ticket)
   local shard = queue.shard
@@ -115,8 +128,8 @@ function line.queue_up(queue, nonce, ticket)
   local known = before and ticket_of(queue, nonce)
   local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
   local preferred = (known or ticket).preferred
-  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d|%d|%s', ticket.label, sent, ticket.tokens, ticket.claim, ticket.kind,
-    ticket.count, ticket.capacity, preferred and 1 or 0, shard.now + shard.keep, shard.keep)
+  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d|%d|%d|%s', ticket.label, sent, ticket.tokens, ticket.claim,
+    ticket.kind, ticket.count, ticket.capacity, preferred and 1 or 0, ticket.callers, shard.now + shard.keep, shard.keep)
   local new = not before
   if new and queue.count >= shard.waiters then
     local dropped, soonest = sweep(queue)
@@ -182,8 +195,8 @@ local function grant_first(queue, key, nonce, ticket, told, held)
   if not base then return nil end
   line.drop(queue, nonce)
   if ticket.kind == 'm' then
-    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d|%s', nonce, ticket.label, tokens, shard.te, base,
-      shard.arm, told, ticket.claim)
+    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d|%d|%s', nonce, ticket.label, tokens, shard.te, base,
+      shard.arm, told, shard.now, ticket.claim)
     redis.call('SET', key, record, 'PX', ticket.claim)
     return record, base
   end

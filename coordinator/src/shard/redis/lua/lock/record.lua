@@ -1,8 +1,8 @@
--- The parts of a record: nonce, label, offset, tokens, te, base, arm, flags, lease_ms. Nothing if it is not one of
--- Ringfence.
+-- The parts of a record: nonce, label, offset, tokens, te, base, arm, flags, since_ms, lease_ms. Nothing if it is not one
+-- of Ringfence.
 local function parse(record)
   if type(record) ~= 'string' then return nil end
-  return string.match(record, '^([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d)|(%d+)$')
+  return string.match(record, '^([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d)|(%d+)|(%d+)$')
 end
 
 -- How many milliseconds are left of the record of a mutex. No more than its lease, with which its text ends: if it ends

@@ -7,7 +7,7 @@ KEYS[2]  ctr     the token counter
 KEYS[3]  state   hash: arm, te, grace (epochs; milliseconds of the server's clock), grace_ms, grace_from
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|lease_ms", or hashes
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags|since_ms|lease_ms", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -74,7 +74,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   if kind then return renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, tonumber(count)) end
   local record, held = record_at(shard, key, nonce), nil
   if type(record) == 'table' and record.kind then held, record = record, false end
-  local holder, its_label, offset, tokens, its_te, base, its_arm, told, its_lease = parse(record)
+  local holder, its_label, offset, tokens, its_te, base, its_arm, told, since, its_lease = parse(record)
   local own, mode, epoch, import, in_grace = holder == nonce, 'O', nil, nil, false
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
@@ -85,7 +85,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   -- A sealed slot has answered that this key is free: that must stay true.
   own = own and (not sealed or its_arm == arm or shard.in_grace)
   if own then
-    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, its_lease)
+    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told, since, its_lease)
     return 0, sealed
   end
   if record and not holder then return 2 end
@@ -96,7 +96,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
   if held then return 2 end
   if record and not above(te, ctr, its_te, base, offset) then return 2 end
   shard.te = raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, ctr)
-  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
+  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0, '0')
   if queue then line.drop(queue, nonce) end
   return 1, sealed
 end

@@ -17,7 +17,7 @@ ARGV[6]  keep_ms how long a ticket lasts after it was last sent
 ARGV[7]  waiters the most tickets in one key's queue
 ARGV[8]  declared map version at which a namespace was last declared, by the senders' view
 ARGV[9].. head, lease_ms, terms, ticket, proof: five per operation; head is as in `acquire`, terms
-         "kind|shares|capacity|preferred 0 or 1", ticket "sent|claim_ms" or empty, proof "epoch|left" or empty
+         "kind|shares|capacity|preferred 0 or 1", ticket "sent|claim_ms|callers" or empty, proof "epoch|left" or empty
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, as `acquire`, and:
   {1, te, ctr, tokens, contended 0|1} granted, now or before

@@ -1,5 +1,5 @@
 -- The record of a semaphore or of a read-write lock: a hash, with an entry per holder, which ends alone.
---   nonce  "label|shares|offset|tokens|te|base|arm|ends_ms|lease_ms"
+--   nonce  "label|shares|offset|tokens|te|base|arm|since_ms|ends_ms|lease_ms"
 --   "="    "kind|arm|sum|soonest_ms|saved_ms": the letter of the kind; how many shares the entries of that arming take; no
 --          entry ends before soonest_ms; when it was written: if that is to come, the server's clock was set back since
 -- It expires with the entry that ends last, or later.
@@ -10,16 +10,16 @@ local shares = {}
 
 -- The parts of an entry; nothing if it is not one of Ringfence.
 local function parse_share(text)
-  local label, count, offset, tokens, te, base, arm, ends, lease =
-    string.match(text or '', '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
+  local label, count, offset, tokens, te, base, arm, since, ends, lease =
+    string.match(text or '', '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
   return label and {label = label, count = tonumber(count), offset = tonumber(offset), tokens = tonumber(tokens), te = te,
-    base = base, arm = arm, ends = tonumber(ends), lease = lease}
+    base = base, arm = arm, since = since, ends = tonumber(ends), lease = lease}
 end
 
 -- The text of an entry.
 local function share_text(entry)
-  return string.format('%s|%d|%d|%d|%s|%s|%s|%d|%s', entry.label, entry.count, entry.offset, entry.tokens, entry.te,
-    entry.base, entry.arm, entry.ends, entry.lease)
+  return string.format('%s|%d|%d|%d|%s|%s|%s|%d|%d|%s', entry.label, entry.count, entry.offset, entry.tokens,
+    entry.te, entry.base, entry.arm, entry.since, entry.ends, entry.lease)
 end
 
 -- Writes how many shares are taken, and other fields with it: one command for both.
@@ -117,6 +117,7 @@ function shares.put(held, nonce, entry, count, lease)
   if entry.arm == held.arm then held.sum = held.sum - entry.count end
   held.sum, held.soonest = held.sum + count, math.min(held.soonest or ends, ends)
   entry.count, entry.arm, entry.ends, entry.lease = count, held.arm, ends, lease
+  entry.since = entry.since or held.shard.now
   held.read[nonce] = share_text(entry)
   save(held, nonce, held.read[nonce])
   if held.is_new or redis.call('PTTL', held.key) < tonumber(lease) then redis.call('PEXPIRE', held.key, lease) end

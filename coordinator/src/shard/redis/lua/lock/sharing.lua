@@ -1,10 +1,10 @@
 -- Takes shares with every check. `call` is as for the other locks; base is the counter before the batch.
 
--- The ticket of a request: "sent|claim_ms", or empty.
+-- The ticket of a request: "sent|claim_ms|callers", or empty.
 local function ticket_for(text, label, tokens, kind, count, capacity, preferred)
-  local sent, claim = string.match(text, '^(%d+)|(%d+)$')
+  local sent, claim, callers = string.match(text, '^(%d+)|(%d+)|(%d+)$')
   return sent and {label = label, sent = sent, tokens = tokens, claim = claim, kind = kind, count = count,
-    capacity = capacity, preferred = preferred}
+    capacity = capacity, preferred = preferred, callers = callers}
 end
 
 -- How many shares are held at the slot's former shard, at most: none, or by a proof, "epoch|left", of this request's

@@ -12,12 +12,12 @@ end
 
 -- The ticket of operation i, nothing if it does not queue; and the epoch of its proof.
 local function more_of(call, i, head)
-  local more = string.sub(call.more, 40 * i - 39, 40 * i)
-  local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))
+  local more = string.sub(call.more, 45 * i - 44, 45 * i)
+  local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 36, 45))
   if not claim or claim == 0 then return nil, proof end
   local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
   return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim, kind = 'm', count = 1,
-    capacity = 1, preferred = false}, proof
+    capacity = 1, preferred = false, callers = string.sub(more, 31, 35)}, proof
 end
 
 -- Queues for a key, if `ticket` asks for that, and gives `answer`. If there is a `holder`, it gets a place; if that is
@@ -61,14 +61,14 @@ local function take(call, i, look, key, head, lease)
     if record and record.err then return 6 end
     held, record = record, false
   end
-  local holder, label, offset, its_tokens, its_te, its_base, its_arm, told, its_lease = parse(record)
+  local holder, label, offset, its_tokens, its_te, its_base, its_arm, told, since, its_lease = parse(record)
   if record and not holder then return 6 end
   if import and proof == epoch then import.note('p' .. key) end
   local free = its_arm ~= call.arm and (mode == 'O' or (import and import.frees(key)))
   if queue and free then
     record, starved = line.pass(queue, key, nonce, held, 0)
     if type(record) == 'table' then held, record = record, false end
-    holder, label, offset, its_tokens, its_te, its_base, its_arm, told, its_lease = parse(record)
+    holder, label, offset, its_tokens, its_te, its_base, its_arm, told, since, its_lease = parse(record)
   end
   if held and shares.is_live(held) then return leave(queue, nonce, {10, held.kind}) end
   local is_held = its_arm == call.arm
@@ -79,7 +79,7 @@ local function take(call, i, look, key, head, lease)
     if holder ~= nonce then
       return wait(call, {2, left_of(key, record, true), label, -1}, queue, key, nonce, ticket, holder, told)
     end
-    keep(key, lease, call.arm, nonce, label, offset, its_tokens, its_te, its_base, its_arm, told, its_lease)
+    keep(key, lease, call.arm, nonce, label, offset, its_tokens, its_te, its_base, its_arm, told, since, its_lease)
     if queue then line.drop(queue, nonce) end
     return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.contended(queue) or 0}
   end
