@@ -1,12 +1,14 @@
 //! `ringfence serve`: the process, on real servers, and its settings.
 
 use std::{
+    fs::{self, File},
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixDatagram},
     },
+    path::Path,
     process::{Child, Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -37,7 +39,7 @@ use crate::binary::{command, ringfence, ringfence_with};
 pub(crate) struct Coordinator {
     process: Child,
     pub(crate) url: String,
-    _settings: NamedTempFile,
+    settings: NamedTempFile,
 }
 
 impl Drop for Coordinator {
@@ -70,15 +72,20 @@ impl Coordinator {
         let settings = settings(urls, more);
         let mut serve = command(&["serve", "-c", settings.path().to_str().unwrap()]);
         serve.envs(environment.iter().copied());
+        serve.stderr(Stdio::null());
+        Self::of(serve, settings)
+    }
+
+    /// The log goes to the file `log`.
+    pub(crate) fn start_logged(servers: &Servers, more: &str, log: &Path) -> Self {
+        let settings = settings(&servers.urls(), more);
+        let mut serve = command(&["serve", "-c", settings.path().to_str().unwrap()]);
+        serve.stderr(File::create(log).unwrap());
         Self::of(serve, settings)
     }
 
     fn of(mut serve: Command, settings: NamedTempFile) -> Self {
-        let mut process = serve
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut process = serve.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut stdout = BufReader::new(process.stdout.as_mut().unwrap());
         stdout.read_line(&mut line).unwrap();
@@ -86,8 +93,16 @@ impl Coordinator {
         Self {
             url: format!("http://{address}"),
             process,
-            _settings: settings,
+            settings,
         }
+    }
+
+    /// Writes `from` in its settings as `to`, and has it read them.
+    pub(crate) fn reload(&self, from: &str, to: &str) {
+        let settings = fs::read_to_string(self.settings.path()).unwrap();
+        assert!(settings.contains(from), "{settings}");
+        fs::write(self.settings.path(), settings.replace(from, to)).unwrap();
+        self.signal(Signal::SIGHUP);
     }
 
     /// Ends it with SIGKILL.
@@ -129,7 +144,7 @@ async fn a_coordinator_takes_servers_as_other_commands_do() {
     let by_option = ["--redis", &urls[0]];
     for (options, variable) in [(&by_option[..], "for others"), (&[], &urls[0])] {
         let mut serve = command(&[&["serve", "--listen", "127.0.0.1:0"], options].concat());
-        serve.env("RINGFENCE_REDIS", variable);
+        serve.env("RINGFENCE_REDIS", variable).stderr(Stdio::null());
         let coordinator = Coordinator::of(serve, settings(&[], ""));
         let lease = Duration::from_secs(30);
         let held = coordinator.locks().await.acquire(ask("key", lease)).await;
@@ -378,7 +393,7 @@ async fn dev_serves_without_servers_and_prints_a_line_to_paste() {
     let coordinator = Coordinator {
         url: format!("http://{}", address.unwrap()),
         process,
-        _settings: NamedTempFile::new().unwrap(),
+        settings: NamedTempFile::new().unwrap(),
     };
     let mut once = ask("key", Duration::from_secs(1));
     once.wait = Some(Duration::ZERO.try_into().unwrap());

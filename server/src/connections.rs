@@ -61,6 +61,8 @@ pub(crate) struct Places {
     is_known: Arc<AtomicBool>,
     /// Who makes its calls, where callers need no identity.
     caller: Arc<OnceLock<Arc<Caller>>>,
+    /// Where its caller is.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl Places {
@@ -278,15 +280,17 @@ impl axum::serve::Listener for Requests {
 
 impl Connection {
     fn new(stream: TcpStream, streams: u32, counted: Counted) -> Self {
+        let places = Places {
+            calls: Arc::new(Semaphore::new(streams as usize)),
+            is_known: Arc::default(),
+            caller: Arc::default(),
+            address: stream.peer_addr().ok().map(|address| address.ip()),
+        };
         Self {
             stream,
             closes: Some(Box::pin(sleep(FIRST_CALL_WITHIN))),
             answers_count: false,
-            places: Places {
-                calls: Arc::new(Semaphore::new(streams as usize)),
-                is_known: Arc::default(),
-                caller: Arc::default(),
-            },
+            places,
             counted,
         }
     }

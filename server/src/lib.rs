@@ -9,9 +9,11 @@
 //! |---|---|
 //! | `config/` | the settings: file, environment, command line; checked before a port is bound |
 //! | `service.rs` | binds the port, serves, stops gracefully |
+//! | `reload.rs` | settings that change while it serves |
 //! | `access/` | the callers, and the calls that they may make |
 //! | `tls.rs` | TLS, and the certificates of callers |
 //! | `connections.rs` | accepts connections, up to the limit |
+//! | `calls.rs` | counts calls, by method and code |
 //! | `deadline.rs` | the deadline of a call |
 //! | `too_long.rs` | messages beyond the limit |
 //! | `fields.rs` | fields of requests that the API crate cannot check |
@@ -27,6 +29,7 @@
 
 mod access;
 mod admin;
+mod calls;
 mod config;
 mod connections;
 mod counters;
@@ -38,6 +41,7 @@ mod latches;
 mod locks;
 mod monitor;
 mod readiness;
+mod reload;
 mod service;
 mod sessions;
 mod tls;
@@ -46,6 +50,7 @@ mod traces;
 
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
+pub use reload::Reloader;
 pub use service::{BindError, Service};
 pub use tls::{PemFile, Tls};
 #[cfg(feature = "otlp")]

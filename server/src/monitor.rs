@@ -10,10 +10,9 @@ use axum::{
     routing::get,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
-use ringfence_client::Client;
 
 use crate::{
-    connections::{Numbers, Requests},
+    connections::Requests,
     dashboard::{self, Dashboard},
     readiness::Readiness,
 };
@@ -25,20 +24,17 @@ struct Monitor {
     readiness: Readiness,
 }
 
-/// Serves the numbers of `client`, and the dashboard or the reason why there is none, at `listener`, if there is one. Ends
+/// Serves the numbers of `registry`, and the dashboard or the reason why there is none, at `listener`, if there is one. Ends
 /// only if the system fails.
 pub(crate) async fn serve(
     listener: Option<Requests>,
-    (client, connections): (Client, Numbers),
+    registry: Registry,
     readiness: Readiness,
     dashboard: Result<Arc<Dashboard>, &'static str>,
 ) {
     let Some(listener) = listener else {
         return std::future::pending().await;
     };
-    let mut registry = Registry::default();
-    client.register_metrics(&mut registry);
-    connections.register(&mut registry);
     let monitor = Arc::new(Monitor {
         registry,
         readiness,

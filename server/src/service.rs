@@ -2,7 +2,8 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use futures_util::Stream;
+use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use prometheus_client::registry::Registry;
 use ringfence_api::{
     DESCRIPTORS, MESSAGE_BYTES_MAX,
     v1::{
@@ -12,12 +13,12 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{BootClock, Client, Clock};
-use tokio::{net::TcpListener, task::JoinSet, time::timeout};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     body::Body,
     codegen::http::Response,
-    service::interceptor::InterceptedService,
+    service::{Routes, RoutesBuilder, interceptor::InterceptedService},
     transport::{Server, server::Router},
 };
 use tonic_health::server::HealthReporter;
@@ -30,6 +31,7 @@ use crate::{
     Config, Limits, Tls,
     access::Authentication,
     admin::Admin,
+    calls::Calls,
     connections::{Connection, Numbers, Port, Requests, STREAMS_KEPT, accept},
     counters::Counters,
     dashboard::Dashboard,
@@ -37,6 +39,7 @@ use crate::{
     locks::{Handles, Holds, Locks},
     monitor,
     readiness::Readiness,
+    reload::Reloader,
     sessions::{Sessions, Shared},
     too_long, traces,
 };
@@ -61,9 +64,9 @@ pub struct Service {
     limits: Limits,
     grace: Duration,
     authentication: Authentication,
+    reloader: Reloader,
     /// The reason, if there is none.
     dashboard: Result<Arc<Dashboard>, &'static str>,
-    tls: Option<Tls>,
 }
 
 /// The system refuses a port.
@@ -96,18 +99,24 @@ impl Service {
         let Limits { rate, .. } = config.limits;
         let authentication = Authentication::new(&config.principals, rate, &clock);
         let shown = || Dashboard::new(&client, authentication.clone());
+        let handles = Arc::new(Handles::new(&config.handle_secrets));
         Ok(Self {
             listener,
             monitor,
             dashboard: config.allows_dashboard().map(|()| shown()),
+            reloader: Reloader::new(config, authentication.clone(), handles.clone()),
             authentication,
             holds: Holds::new(client.clone(), clock),
             client,
-            handles: Arc::new(Handles::new(&config.handle_secrets)),
+            handles,
             limits: config.limits,
             grace: config.grace,
-            tls: config.tls.clone(),
         })
+    }
+
+    /// Changes settings while it serves. Files of certificates that change are read without it.
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// The address that it listens on.
@@ -150,12 +159,11 @@ impl Service {
             limits,
             grace,
             authentication,
+            reloader,
             dashboard,
-            tls,
         } = self;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let health = HealthReporter::new();
-        let server = server(tls, &limits)?;
         let sessions = Sessions(Arc::new(Shared {
             client: client.clone(),
             holds: holds.clone(),
@@ -169,23 +177,21 @@ impl Service {
         let latches = Latches::new(client.clone(), stopping.clone());
         let admin = Admin::new(client.clone(), stopping.clone(), grace);
         let served = (locks, sessions, latches, admin);
-        let router = router(server, &client, served, &health, &authentication);
+        let calls = Calls::default();
+        let routes = calls.of(routes(&client, served, &health, &authentication));
+        let router = move |tls: Option<Tls>| Ok(server(tls, &limits)?.add_routes(routes.clone()));
         let numbers = Numbers::default();
         let places = (limits.connections, limits.connections_per_address);
         let port = Port::new("service", places, &numbers);
         let accept = move || accept(listener.clone(), port.clone(), limits.streams);
-        let serve = serve(router, accept, (stopping.clone(), closing.clone()));
-        let stop = async {
-            tokio::select! {
-                () = stop => {}
-                () = stopping.cancelled() => {}
-            }
-            stopping.cancel();
-            tracing::info!(?grace, "stops: no new locks");
-            let _ = timeout(grace, holds.none_held()).await;
-            closing.cancel();
-            tokio::time::sleep(LAST_CALLS).await;
-        };
+        let certificates = reloader.certificates();
+        let serve = serve(
+            router,
+            certificates,
+            accept,
+            (stopping.clone(), closing.clone()),
+        );
+        let stop = stopped(stop, (stopping.clone(), closing), holds.clone(), grace);
         let monitor = monitor.map(|listener| Requests {
             listener,
             port: Port::new("monitor", MONITOR_CONNECTIONS, &numbers),
@@ -194,9 +200,15 @@ impl Service {
             metrics: client.metrics(),
             stopping: stopping.clone(),
         };
-        let monitored = (client.clone(), numbers);
-        let monitor = monitor::serve(monitor, monitored, readiness.clone(), dashboard);
-        let mut tasks = tasks(serve, holds.clone(), monitor, readiness.tell(health));
+        let registry = registry(&client, &numbers, &calls, &reloader);
+        let monitor = monitor::serve(monitor, registry, readiness.clone(), dashboard);
+        let duties = [
+            keep(holds.clone()).boxed(),
+            monitor.boxed(),
+            readiness.tell(health).boxed(),
+            reloader.follow_files().boxed(),
+        ];
+        let mut tasks = tasks(serve, duties);
         let served = tokio::select! {
             Some(ended) = tasks.join_next() => ended.expect("it does not panic"),
             () = stop => Ok(()),
@@ -209,57 +221,99 @@ impl Service {
     }
 }
 
-fn server(tls: Option<Tls>, limits: &Limits) -> Result<Server, tonic::transport::Error> {
+type Layers = Stack<MapResponseLayer<Explain>, Identity>;
+
+fn server(tls: Option<Tls>, limits: &Limits) -> Result<Server<Layers>, tonic::transport::Error> {
+    let explain: Explain = too_long::answer;
     let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
-    let server = server.max_concurrent_streams(limits.streams + STREAMS_KEPT);
+    let server = server
+        .max_concurrent_streams(limits.streams + STREAMS_KEPT)
+        .trace_fn(traces::of_call)
+        .layer(MapResponseLayer::new(explain))
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT));
     Ok(match limits.connection_age {
         Some(age) => server.max_connection_age(age),
         None => server,
     })
 }
 
-/// Serves until the stop ends. When it begins, callers connect anew: a load balancer sends them elsewhere. Streams go on,
-/// and who has no other coordinator comes back to release its locks.
+/// Serves until the stop ends. When it begins, and when the certificates change, callers connect anew: then a load balancer
+/// sends them elsewhere, or they get the new certificate. Streams go on, and who has no other coordinator comes back to
+/// release its locks.
 async fn serve<S>(
-    router: Router<Stack<MapResponseLayer<Explain>, Identity>>,
+    router: impl Fn(Option<Tls>) -> Result<Router<Layers>, tonic::transport::Error>,
+    mut certificates: watch::Receiver<Option<Tls>>,
     accept: impl Fn() -> S,
     (begins, ends): (CancellationToken, CancellationToken),
 ) -> Served
 where
     S: Stream<Item = io::Result<Connection>>,
 {
-    let before = router.clone();
-    let before = before.serve_with_incoming_shutdown(accept(), begins.cancelled());
-    let after = async {
-        begins.cancelled().await;
-        router
-            .serve_with_incoming_shutdown(accept(), ends.cancelled())
-            .await
-    };
-    tokio::try_join!(before, after).map(drop)
+    let mut serving = FuturesUnordered::new();
+    loop {
+        let router = router(certificates.borrow_and_update().clone())?;
+        let (is_last, replaced) = (begins.is_cancelled(), CancellationToken::new());
+        let end = if is_last { &ends } else { &replaced }.clone();
+        serving.push(router.serve_with_incoming_shutdown(accept(), end.cancelled_owned()));
+        loop {
+            tokio::select! {
+                Some(served) = serving.next() => {
+                    served?;
+                    if serving.is_empty() {
+                        return Ok(());
+                    }
+                }
+                () = begins.cancelled(), if !is_last => break,
+                Ok(()) = certificates.changed() => break,
+            }
+        }
+        replaced.cancel();
+    }
+}
+
+/// Waits for `stop`, and lets callers release their locks, for at most `grace`.
+async fn stopped(
+    stop: impl Future<Output = ()>,
+    (begins, ends): (CancellationToken, CancellationToken),
+    holds: Arc<Holds>,
+    grace: Duration,
+) {
+    tokio::select! {
+        () = stop => {}
+        () = begins.cancelled() => {}
+    }
+    begins.cancel();
+    tracing::info!(?grace, "stops: no new locks");
+    let _ = timeout(grace, holds.none_held()).await;
+    ends.cancel();
+    tokio::time::sleep(LAST_CALLS).await;
+}
+
+/// The numbers at the monitor's port.
+fn registry(client: &Client, numbers: &Numbers, calls: &Calls, reloader: &Reloader) -> Registry {
+    let mut registry = Registry::default();
+    client.register_metrics(&mut registry);
+    numbers.register(&mut registry);
+    calls.register(&mut registry);
+    reloader.register(&mut registry);
+    registry
+}
+
+async fn keep(holds: Arc<Holds>) {
+    holds.run().await;
 }
 
 /// What a service does. Each is a task: one that is busy keeps no other from its duty.
 fn tasks(
     serve: impl Future<Output = Served> + Send + 'static,
-    holds: Arc<Holds>,
-    monitor: impl Future<Output = ()> + Send + 'static,
-    readiness: impl Future<Output = ()> + Send + 'static,
+    duties: [BoxFuture<'static, ()>; 4],
 ) -> JoinSet<Served> {
     let mut tasks = JoinSet::new();
     tasks.spawn(serve);
-    tasks.spawn(async {
-        readiness.await;
-        Ok(())
-    });
-    tasks.spawn(async move {
-        holds.run().await;
-        Ok(())
-    });
-    tasks.spawn(async {
-        monitor.await;
-        Ok(())
-    });
+    for duty in duties {
+        tasks.spawn(duty.map(Ok));
+    }
     tasks
 }
 
@@ -274,13 +328,12 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
 type Explain = fn(Response<Body>) -> Response<Body>;
 
 /// All services.
-fn router(
-    server: Server,
+fn routes(
     client: &Client,
     (locks, sessions, latches, admin): (Locks, Sessions, Latches, Admin),
     health: &HealthReporter,
     authentication: &Authentication,
-) -> Router<Stack<MapResponseLayer<Explain>, Identity>> {
+) -> Routes {
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let sessions = SessionServiceServer::new(sessions).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
@@ -301,12 +354,8 @@ fn router(
     // Many tools know only this version.
     let alpha = reflection().build_v1alpha().expect(compiled);
     let alpha = alpha.max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let explain: Explain = too_long::answer;
-    server
-        .trace_fn(traces::of_call)
-        .layer(MapResponseLayer::new(explain))
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+    let mut routes = RoutesBuilder::default();
+    routes
         .add_service(InterceptedService::new(locks, authentication.clone()))
         .add_service(InterceptedService::new(sessions, authentication.clone()))
         .add_service(InterceptedService::new(counters, authentication.clone()))
@@ -314,5 +363,6 @@ fn router(
         .add_service(InterceptedService::new(admin, authentication.clone()))
         .add_service(InterceptedService::new(current, authentication.clone()))
         .add_service(InterceptedService::new(alpha, authentication.clone()))
-        .add_service(checks)
+        .add_service(checks);
+    routes.routes()
 }

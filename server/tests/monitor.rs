@@ -85,8 +85,9 @@ async fn acquisitions_and_holds_are_counted_without_keys() {
     release(&mut locks, &held.handle).await.unwrap();
     let theirs = scene.other.lock(key).acquire().await.unwrap();
     let theirs_ends = async {
-        let queued = || async { counted(&scene, "ringfence_waiting{", "").await == 1.0 };
-        eventually("it waits", queued).await;
+        // It counts as waiting before the shard has its ticket.
+        eventually("it waits", async || scene.waiters(key).await == 1).await;
+        assert_eq!(counted(&scene, "ringfence_waiting{", "").await, 1.0);
         theirs.release().await
     };
     let mut asking = locks.clone();

@@ -187,6 +187,11 @@ fn shared(config: &mut Config) {
     principal(config, "worker", Roles::all());
     principal(config, "thief", Roles::all());
     principal(config, "nobody", Roles::default());
+    let elsewhere = Roles {
+        acquire: vec!["default/elsewhere".parse().unwrap()],
+        ..Roles::default()
+    };
+    principal(config, "elsewhere", elsewhere);
 }
 
 #[tokio::test]
@@ -513,7 +518,7 @@ async fn refused_asks_reach_no_shard() {
     let asks = [
         ("thief", resume(&grant.handle), Reason::InvalidInput),
         ("worker", resume(&changed), Reason::InvalidInput),
-        ("nobody", acquire("key", None), Reason::NotAllowed),
+        ("elsewhere", acquire("key", None), Reason::NotAllowed),
         ("worker", acquire("", None), Reason::InvalidInput),
     ];
     let refused = async || {
@@ -525,6 +530,47 @@ async fn refused_asks_reach_no_shard() {
         }
     };
     scene.reaches_no_shard(refused).await;
+}
+
+#[tokio::test]
+async fn who_has_no_role_opens_no_session() {
+    let scene = Scene::set_with(shared).await;
+    let mut client = SessionServiceClient::new(scene.channel().await);
+    let refused = client.session(with("nobody", stream::pending())).await;
+    let error = Error::from_status(&refused.unwrap_err());
+    assert_eq!(error.reason, Reason::NotAllowed);
+    assert_eq!(error.message, "principals.nobody has no role");
+}
+
+/// Each asks for an answer that is longer than the ask.
+#[tokio::test]
+async fn many_asks_of_one_message_are_answered_in_their_order() {
+    let scene = Scene::set_with(shared).await;
+    let mut session = Session::with_ttl(&scene, LONG_MS).await;
+    session.acquired(1, "key").await;
+    let ask = |id: u64| match id % 3 {
+        0 => Kind::Downgrade(DowngradeAsk { ask_id: 1 }),
+        1 => resume(b"no handle"),
+        _ => Kind::Ping(PingAsk {}),
+    };
+    let ids = 2..3002;
+    session
+        .send(None, ids.clone().map(|id| (id, Some(ask(id)))).collect())
+        .await;
+    let mut told = Vec::new();
+    for _ in ids.clone() {
+        told.push(session.told().await.0);
+    }
+    let of_kind = |told: &[u64], kind| {
+        told.iter()
+            .copied()
+            .filter(|id| id % 3 == kind)
+            .collect::<Vec<_>>()
+    };
+    for kind in 0..3 {
+        let ids: Vec<_> = ids.clone().collect();
+        assert_eq!(of_kind(&told, kind), of_kind(&ids, kind));
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! TLS, and certificates of callers.
 
+use std::fs;
+
 use ringfence_api::v1::lock_service_client::LockServiceClient;
 use ringfence_client::{Client, Coordinators};
 use ringfence_server::{Config, PemFile, Tls};
-use ringfence_test_support::Secured;
+use ringfence_test_support::{Secured, eventually};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::scene::{Coordinator, Scene, acquire, ask};
@@ -85,6 +87,28 @@ async fn a_caller_without_a_certificate_reaches_no_shard() {
         .await
         .unwrap();
     assert!(scene.script_calls().await > before);
+}
+
+/// They are of another authority, so a caller sees which it got.
+#[tokio::test]
+async fn new_certificates_count_without_a_restart() {
+    let (secured, renewed) = (Secured::default(), Secured::default());
+    let scene = Scene::set_with(|config| tls(config, &secured, false)).await;
+    let mut caller = locks(&scene, &secured, None);
+    let held = acquire(&mut caller, ask("held", 10_000, Some(0))).await;
+    held.unwrap();
+    for name in ["server.pem", "server.key"] {
+        fs::copy(renewed.path(name), secured.path(name)).unwrap();
+    }
+    eventually("the new one is shown", async || {
+        let mut caller = locks(&scene, &renewed, None);
+        acquire(&mut caller, ask("new", 1000, None)).await.is_ok()
+    })
+    .await;
+    let mut former = locks(&scene, &secured, None);
+    let refused = acquire(&mut former, ask("free", 1000, Some(0))).await;
+    refused.unwrap_err();
+    assert!(!scene.is_free("held").await, "it stays with its holder");
 }
 
 #[tokio::test]

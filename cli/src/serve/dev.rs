@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    future::pending,
     net::{Ipv4Addr, SocketAddr},
     process::ExitCode,
     time::Duration,
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
             let dashboard = monitor.map(|at| format!("\nhttp://{at}/dashboard/"));
             line + &dashboard.unwrap_or_default()
         };
-        serve(&config, client, stop, lines).await
+        serve(&config, client, stop, lines, async |_| pending().await).await
     })?;
     Ok(ExitCode::SUCCESS)
 }

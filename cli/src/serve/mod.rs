@@ -4,12 +4,12 @@ mod descriptors;
 pub(super) mod dev;
 mod notify;
 
-use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{convert::Infallible, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::Subcommand;
 use ringfence_client::{BuildError, Client, Effect};
-use ringfence_server::{BindError, Config, ConfigError, Overrides, Service};
-use tokio::signal::unix::{SignalKind, signal};
+use ringfence_server::{BindError, Config, ConfigError, Overrides, Reloader, Service};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{FAILED, Nature, UNAVAILABLE, seeds::Seeds, show};
 
@@ -31,7 +31,8 @@ RINGFENCE_REDIS.";
 /// Serve locks and counters over gRPC: a coordinator
 ///
 /// It keeps no state of its own but the locks of its callers. When it is told to stop, it grants no new
-/// locks and waits for its callers to release theirs.
+/// locks and waits for its callers to release theirs. SIGHUP: it reads the settings again, and new principals, secrets of
+/// handles and certificates count at once; files of certificates that change are read without it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -127,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(on_servers(&config))?;
+    runtime.block_on(on_servers(&args.settings, &config))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -147,8 +148,8 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
 }
 
 /// Finds the servers, and serves.
-async fn on_servers(config: &Config) -> Result<(), ServeError> {
-    let stop = told_to_stop()?;
+async fn on_servers(settings: &Settings, config: &Config) -> Result<(), ServeError> {
+    let (stop, hangups) = (told_to_stop()?, signal(SignalKind::hangup())?);
     tokio::pin!(stop);
     descriptors::raise();
     descriptors::check(config);
@@ -160,10 +161,37 @@ async fn on_servers(config: &Config) -> Result<(), ServeError> {
     for warning in client.warnings() {
         tracing::warn!("{warning}");
     }
-    serve(config, client, stop, |address, _| {
-        format!("serves on {address}")
+    let line = |address, _| format!("serves on {address}");
+    serve(config, client, stop, line, async |reloader| {
+        reload(reloader, hangups, || settings.load()).await
     })
     .await
+}
+
+/// Loads the settings again at each of `hangups`, while it is polled.
+async fn reload(
+    reloader: Reloader,
+    mut hangups: Signal,
+    load: impl Fn() -> Result<Config, ConfigError>,
+) -> Infallible {
+    loop {
+        if hangups.recv().await.is_none() {
+            std::future::pending().await
+        }
+        match load() {
+            Ok(config) => {
+                let later = reloader.reload(config);
+                tracing::info!("SIGHUP: new settings count");
+                if !later.is_empty() {
+                    let names = later.join(", ");
+                    tracing::warn!(%names, "settings that have changed, and count from the next start on");
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "SIGHUP: the former settings go on");
+            }
+        }
+    }
 }
 
 /// Ends at SIGTERM or SIGINT.
@@ -180,12 +208,14 @@ fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Serves `client` until `stop`. Prints `line` of its address and its monitor's once it can be used.
+/// Serves `client` until `stop`, with what `reloads` puts into force. Prints `line` of its address and its
+/// monitor's once it can be used.
 async fn serve(
     config: &Config,
     client: Client,
     stop: impl Future<Output = ()>,
     line: impl Fn(SocketAddr, Option<SocketAddr>) -> String,
+    reloads: impl AsyncFnOnce(Reloader) -> Infallible,
 ) -> Result<(), ServeError> {
     let bound = Service::bind(config, client).await;
     let service = bound.map_err(ServeError::Bind)?;
@@ -196,6 +226,11 @@ async fn serve(
         stop.await;
         notify::stopping();
     };
-    let served = service.run(stop).await;
-    served.map_err(|error| ServeError::Transport(error.into()))
+    let reloads = reloads(service.reloader());
+    tokio::select! {
+        served = service.run(stop) => {
+            served.map_err(|error| ServeError::Transport(error.into()))
+        }
+        never = reloads => match never {},
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ringfence_server::token_digest;
-use ringfence_test_support::{Secured, database::free_port};
+use ringfence_test_support::{Secured, database::free_port, eventually};
 
 use crate::{
     binary::{Output, ringfence},
@@ -84,6 +84,93 @@ async fn files_of_certificates_and_tokens_open_a_coordinator() {
         assert_eq!(refused.code, 2, "{options:?}: {refused:?}");
         assert!(refused.stderr.contains(says), "{options:?}: {refused:?}");
     }
+}
+
+/// SIGHUP ended it once, and its locks with it.
+#[tokio::test]
+async fn settings_are_read_again_at_sighup() {
+    let servers = founded().await;
+    let hex = |token: &str| {
+        token_digest(token)
+            .map(|byte| format!("{byte:02x}"))
+            .concat()
+    };
+    let principal =
+        |digest: &str| format!("[principals.worker]\nsha256 = \"{digest}\"\nacquire = [\"*\"]\n");
+    let (former, next) = (hex(TOKEN), hex("another-token"));
+    let coordinator = Coordinator::start(&servers, &principal(&former));
+    let directory = tempfile::tempdir().unwrap();
+    let code = |token: &str| {
+        let path = directory.path().join("token");
+        fs::write(&path, token).unwrap();
+        let path = path.to_str().unwrap();
+        let over = ["--coordinator", &*coordinator.url, "--token-file", path];
+        let once = ["--wait", "0s", "--", "true"];
+        ringfence(&[&["lock", "key"], &over[..], &once].concat()).code
+    };
+    assert_eq!((code(TOKEN), code("another-token")), (0, 69));
+    // Of no use: the former go on.
+    coordinator.reload(&former, "not-a-digest");
+    coordinator.reload("not-a-digest", &next);
+    eventually("the new token counts", async || code("another-token") == 0).await;
+    assert_eq!(code(TOKEN), 69);
+}
+
+#[tokio::test]
+async fn who_released_a_lock_by_force_and_who_was_refused_is_in_the_log() {
+    let servers = founded().await;
+    let hex = |token: &str| {
+        token_digest(token)
+            .map(|byte| format!("{byte:02x}"))
+            .concat()
+    };
+    let principals = format!(
+        "[principals.operator]\nsha256 = \"{}\"\nread = [\"*\"]\nforce_release = [\"*\"]\n\
+         [principals.reader]\nsha256 = \"{}\"\nread = [\"*\"]\n",
+        hex(TOKEN),
+        hex("reader-token")
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let coordinator = Coordinator::start_logged(&servers, &principals, &path("log"));
+    let client = servers.client().await;
+    let held = client.lock("payroll").acquire().await.unwrap();
+    let release = |token: &str| {
+        fs::write(path("token"), token).unwrap();
+        let token = path("token").to_str().unwrap().to_owned();
+        let over = ["--coordinator", &*coordinator.url, "--token-file", &token];
+        let release = ["locks", "release", "payroll", "--reason", "it hangs"];
+        ringfence(&[&release[..], &over].concat()).code
+    };
+    assert_ne!(release("reader-token"), 0);
+    assert_ne!(release("no-token"), 0);
+    assert_eq!(release(TOKEN), 0);
+    drop(held);
+    let audit = || {
+        let log = fs::read_to_string(path("log")).unwrap();
+        let lines = log.lines().filter(|line| line.contains("ringfence::audit"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let says = |parts: &[&str]| {
+        let lines = audit();
+        let found = lines
+            .iter()
+            .any(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(found, "{parts:?}: {lines:#?}");
+    };
+    says(&[
+        "principal=\"reader\"",
+        "address=127.0.0.1",
+        "principals.reader.force_release does not include",
+    ]);
+    says(&["address=127.0.0.1", "the bearer token is not known"]);
+    says(&[
+        "principal=\"operator\"",
+        "address=127.0.0.1",
+        "call=\"ForceRelease\"",
+        "of=\"default/payroll\"",
+        "outcome=\"done\"",
+    ]);
 }
 
 #[tokio::test]

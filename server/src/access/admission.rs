@@ -7,7 +7,7 @@ use ringfence_client::Clock;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Request;
 
-use super::{Roles, Scope, rate::Rate};
+use super::{Roles, Scope, audit, rate::Rate};
 use crate::{connections::Places, fields::namespace};
 
 /// A call that finds no place on its connection may be repeated after this time.
@@ -30,6 +30,8 @@ pub(crate) enum Call<'a> {
     Acquire(&'a str, &'a [u8]),
     /// Changes both accounts.
     Transfer(&'a str, [&'a [u8]; 2]),
+    /// Opens a session: any role will do, because clients learn the longest lease by one.
+    Session,
     /// Reads the state of the lock or the account.
     Read(&'a str, &'a [u8]),
     /// Lists the locks of a namespace, or of all.
@@ -102,6 +104,10 @@ impl Caller {
         match call {
             Call::Acquire(of, key) => has(acquire, of, key),
             Call::Transfer(of, keys) => keys.iter().all(|key| has(acquire, of, key)),
+            Call::Session => {
+                let scopes = [acquire, read, force_release];
+                *admin || scopes.iter().any(|scopes| !scopes.is_empty())
+            }
             Call::Read(of, key) => has(read, of, key),
             Call::List(of) => read.iter().any(|scope| scope.has_all_of(of)),
             Call::ForceRelease(of, key) => has(force_release, of, key),
@@ -116,12 +122,17 @@ impl Caller {
 /// Renewals and releases are not admitted: they need no role but the handle, and no place. So a
 /// caller whose calls are refused keeps its locks.
 pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted, Error> {
-    caller_of(request)?.admit(call)?;
+    let caller = caller_of(request)?;
+    caller.admit(call).inspect_err(|error| {
+        if error.reason == Reason::NotAllowed {
+            audit::refused(caller.name(), request.extensions().get(), error);
+        }
+    })?;
     place(request)
 }
 
 /// Gives `request` a place on its connection.
-pub(crate) fn place<T>(request: &Request<T>) -> Result<Admitted, Error> {
+fn place<T>(request: &Request<T>) -> Result<Admitted, Error> {
     let places = request.extensions().get::<Places>();
     let place = places.map(|places| places.calls.clone().try_acquire_owned());
     let place = place.transpose().map_err(|_| {
@@ -150,6 +161,7 @@ fn refusal(name: &str, call: Call<'_>) -> String {
     let (role, what) = match call {
         Call::Acquire(..) => ("acquire", "the key"),
         Call::Transfer(..) => ("acquire", "both accounts"),
+        Call::Session => return format!("principals.{name} has no role"),
         Call::Read(..) => ("read", "the key"),
         Call::List(Some(_)) => ("read", "the whole namespace"),
         Call::List(None) => ("read", "all namespaces"),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use hashbrown::HashMap;
+use parking_lot::RwLock;
 use ringfence_api::{Error, Reason};
 use ringfence_client::Clock;
 use tonic::{
@@ -12,24 +13,30 @@ use tonic::{
 };
 use webpki::EndEntityCert;
 
-use super::{Caller, Principal, Proof, Roles, token_digest};
+use super::{Caller, Principal, Proof, Roles, audit, token_digest};
 use crate::connections::Places;
 
 const HEADER: &str = "authorization";
-const SCHEME: &str = "Bearer ";
+const SCHEME: &str = "Bearer";
 
 /// Lets requests of known callers pass.
 #[derive(Clone, Debug)]
-pub(crate) enum Authentication {
+pub(crate) struct Authentication {
+    callers: Arc<RwLock<Arc<Callers>>>,
+    per_second: u32,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Debug)]
+enum Callers {
     /// No principal is set: every request passes, and may do everything. Each connection has a rate of its own.
     Open(Arc<Caller>),
     /// By proof.
-    Known(Arc<HashMap<Proof, Arc<Caller>>>),
+    Known(HashMap<Proof, Arc<Caller>>),
 }
 
-impl Authentication {
-    /// Of `principals`, by name, with `per_second` calls each.
-    pub(crate) fn new(
+impl Callers {
+    fn new(
         principals: &BTreeMap<String, Principal>,
         per_second: u32,
         clock: &Arc<dyn Clock>,
@@ -46,30 +53,59 @@ impl Authentication {
                     .iter()
                     .map(move |proof| (proof.clone(), caller.clone()))
             });
-        Self::Known(Arc::new(known.collect()))
+        Self::Known(known.collect())
+    }
+}
+
+impl Authentication {
+    /// Of `principals`, by name, with `per_second` calls each.
+    pub(crate) fn new(
+        principals: &BTreeMap<String, Principal>,
+        per_second: u32,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let callers = Callers::new(principals, per_second, clock);
+        Self {
+            callers: Arc::new(RwLock::new(Arc::new(callers))),
+            per_second,
+            clock: clock.clone(),
+        }
+    }
+
+    /// From now on, calls are those of these `principals`.
+    pub(crate) fn replace(&self, principals: &BTreeMap<String, Principal>) {
+        let callers = Callers::new(principals, self.per_second, &self.clock);
+        *self.callers.write() = Arc::new(callers);
+    }
+
+    fn callers(&self) -> Arc<Callers> {
+        self.callers.read().clone()
     }
 
     /// Whether every request passes.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self, Self::Open(_))
+        matches!(*self.callers(), Callers::Open(_))
     }
 
     /// The caller of a request over HTTP, with its header `authorization`. Certificates do not count.
     pub(crate) fn caller_over_http(&self, header: Option<&str>) -> Result<Arc<Caller>, Error> {
-        match (self, header) {
-            (Self::Open(caller), _) => Ok(caller.clone()),
-            (Self::Known(known), Some(header)) => with_token(known, header),
-            (Self::Known(_), None) => Err(refused("no bearer token (authorization: Bearer TOKEN)")),
+        match (&*self.callers(), header) {
+            (Callers::Open(caller), _) => Ok(caller.clone()),
+            (Callers::Known(known), Some(header)) => with_token(known, header),
+            (Callers::Known(_), None) => {
+                Err(refused("no bearer token (authorization: Bearer TOKEN)"))
+            }
         }
     }
 
     fn caller(&self, request: &Request<()>) -> Result<Arc<Caller>, Error> {
-        let known = match self {
-            Self::Open(caller) => {
+        let callers = self.callers();
+        let known = match &*callers {
+            Callers::Open(caller) => {
                 let places = request.extensions().get::<Places>();
                 return Ok(places.map_or_else(|| caller.clone(), |places| places.caller(caller)));
             }
-            Self::Known(known) => known,
+            Callers::Known(known) => known,
         };
         if let Some(header) = request.metadata().get(HEADER) {
             return with_token(known, header.to_str().unwrap_or_default());
@@ -88,7 +124,9 @@ impl Authentication {
 
 /// The caller whose token is in `header`.
 fn with_token(known: &HashMap<Proof, Arc<Caller>>, header: &str) -> Result<Arc<Caller>, Error> {
-    let token = header.strip_prefix(SCHEME);
+    let token = header.split_once(' ');
+    let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME));
+    let token = token.map(|(_, token)| token.trim_start());
     let token = token.ok_or_else(|| refused("authorization must be: Bearer TOKEN"))?;
     // The lookup compares digests: its duration tells nothing about a token.
     let caller = known.get(&Proof::Token(token_digest(token)));
@@ -119,7 +157,9 @@ fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
 
 impl Interceptor for Authentication {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = self.caller(&request).inspect_err(|error| {
+            audit::refused(None, request.extensions().get(), error);
+        })?;
         if let Some(places) = request.extensions().get::<Places>() {
             places.known();
         }

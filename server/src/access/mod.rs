@@ -7,14 +7,17 @@
 //! | `authentication.rs` | finds the caller of a request |
 //! | `admission.rs` | whether a caller may make a call now |
 //! | `rate.rs` | calls per second of a caller |
+//! | `audit.rs` | the log of what callers changed, and of refusals |
 
 mod admission;
+mod audit;
 mod authentication;
 mod principal;
 mod rate;
 mod scope;
 
-pub(crate) use admission::{Admitted, Call, Caller, admit, caller_of, place};
+pub(crate) use admission::{Admitted, Call, Caller, admit, caller_of};
+pub(crate) use audit::Audit;
 pub(crate) use authentication::Authentication;
 pub use principal::{Principal, Proof, Roles, TokenDigest, token_digest};
 pub use scope::Scope;

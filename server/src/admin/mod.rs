@@ -2,7 +2,7 @@
 
 mod resize;
 
-use std::time::Duration;
+use std::{future::ready, time::Duration};
 
 use ringfence_api::{
     Error,
@@ -15,12 +15,13 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{Client, Holder, NewShard, Reshape, Resize, ShardId, ShardStatus, Topology};
+use ringfence_coordinator::name::Printed;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use self::resize::{Answers, shard_id, weight};
 use crate::{
-    access::{Call, admit},
+    access::{Audit, Call, admit, caller_of},
     deadline::Deadline,
     errors,
     fields::{namespace, to_length},
@@ -81,8 +82,9 @@ impl AdminService for Admin {
         request: Request<DrainRequest>,
     ) -> Result<Response<DrainResponse>, Status> {
         let _admitted = admit(&request, Call::Admin)?;
-        tracing::info!("told to stop by a caller");
+        let audit = Audit::of(&request, caller_of(&request)?, "Drain", "this coordinator");
         self.stopping.cancel();
+        audit.run(ready(Ok(()))).await?;
         Ok(Response::new(DrainResponse {
             grace: Some(to_length(self.grace)),
         }))
@@ -97,12 +99,15 @@ impl AdminService for Admin {
         } = request.get_ref();
         let _admitted = admit(&request, Call::ForceRelease(of, key))?;
         let deadline = Deadline::of(&request);
+        let what = format!("{}/{}", namespace(of), Printed(key));
+        let audit = Audit::of(&request, caller_of(&request)?, "ForceRelease", what);
         let ForceReleaseRequest {
             namespace: of,
             key,
             reason,
         } = request.into_inner();
-        let released = force_release(&self.client, (&of, &key), &reason, deadline).await?;
+        let released = force_release(&self.client, (&of, &key), &reason, deadline);
+        let released = audit.run(released).await?;
         Ok(Response::new(ForceReleaseResponse {
             holders: released.iter().map(holder).collect(),
         }))
@@ -115,6 +120,11 @@ impl AdminService for Admin {
         request: Request<AddShardRequest>,
     ) -> Result<Response<Self::AddShardStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
+        let id = match &*request.get_ref().id {
+            "" => "an id that is free",
+            id => id,
+        };
+        let audit = Audit::of(&request, caller_of(&request)?, "AddShard", id);
         let AddShardRequest {
             url,
             id,
@@ -124,7 +134,8 @@ impl AdminService for Admin {
         if !id.is_empty() {
             shard = shard.id(shard_id(&id)?);
         }
-        let resize = self.reshape(Reshape::new().add_shard(shard)).await?;
+        let resize = self.reshape(Reshape::new().add_shard(shard));
+        let resize = audit.run(resize).await?;
         let answer = |progress| AddShardResponse {
             progress: Some(progress),
         };
@@ -139,7 +150,9 @@ impl AdminService for Admin {
     ) -> Result<Response<Self::RemoveShardStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
         let id = shard_id(&request.get_ref().id)?;
-        let resize = self.reshape(Reshape::new().remove_shard(id)).await?;
+        let audit = Audit::of(&request, caller_of(&request)?, "RemoveShard", id.as_str());
+        let resize = self.reshape(Reshape::new().remove_shard(id));
+        let resize = audit.run(resize).await?;
         let answer = |progress| RemoveShardResponse {
             progress: Some(progress),
         };
@@ -153,9 +166,11 @@ impl AdminService for Admin {
         request: Request<WeighShardRequest>,
     ) -> Result<Response<Self::WeighShardStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
-        let WeighShardRequest { id, weight: of } = request.into_inner();
-        let weighed = Reshape::new().weigh_shard(shard_id(&id)?, weight(of)?);
-        let resize = self.reshape(weighed).await?;
+        let WeighShardRequest { id, weight: of } = request.get_ref();
+        let id = shard_id(id)?;
+        let audit = Audit::of(&request, caller_of(&request)?, "WeighShard", id.as_str());
+        let weighed = Reshape::new().weigh_shard(id, weight(*of)?);
+        let resize = audit.run(self.reshape(weighed)).await?;
         let answer = |progress| WeighShardResponse {
             progress: Some(progress),
         };
@@ -169,7 +184,8 @@ impl AdminService for Admin {
         request: Request<ResumeResizeRequest>,
     ) -> Result<Response<Self::ResumeResizeStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
-        let resize = self.client.ring().resume();
+        let audit = Audit::of(&request, caller_of(&request)?, "ResumeResize", "the ring");
+        let resize = audit.run(ready(Ok(self.client.ring().resume()))).await?;
         let answer = |progress| ResumeResizeResponse {
             progress: Some(progress),
         };
@@ -183,8 +199,12 @@ impl AdminService for Admin {
         request: Request<AbortResizeRequest>,
     ) -> Result<Response<Self::AbortResizeStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
-        let aborted = self.client.ring().abort().await;
-        let resize = aborted.map_err(|error| errors::reshape(&error))?;
+        let audit = Audit::of(&request, caller_of(&request)?, "AbortResize", "the ring");
+        let aborted = async {
+            let aborted = self.client.ring().abort().await;
+            aborted.map_err(|error| errors::reshape(&error))
+        };
+        let resize = audit.run(aborted).await?;
         let answer = |progress| AbortResizeResponse {
             progress: Some(progress),
         };

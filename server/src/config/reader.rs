@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    error::Error,
     fs,
     ops::RangeInclusive,
     path::PathBuf,
@@ -13,7 +12,7 @@ use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::ServerAddress};
 
 use super::{ConfigError, Overrides, SEPARATOR, VARIABLES};
-use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
+use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest, tls::refusal};
 
 /// The shortest secret: 128 random bits in hex.
 const SECRET_BYTES_MIN: usize = 32;
@@ -388,10 +387,7 @@ impl Reader {
                 let Err(error) = tls.server() else {
                     return Some(tls);
                 };
-                let reason = error
-                    .source()
-                    .map_or(error.to_string(), ToString::to_string);
-                format!("{path} cannot be used: {reason}")
+                format!("{path} cannot be used: {}", refusal(&error))
             }
             (None, None) if client_ca.is_none() => return None,
             _ => format!("{path} must have cert and key"),
@@ -408,8 +404,8 @@ impl Reader {
         let file = self.text(path, "the path of a file in the PEM format", |text| {
             Some(PathBuf::from(text))
         })?;
-        match fs::read(&file) {
-            Ok(pem) => Some(PemFile { path: file, pem }),
+        match PemFile::read(file.clone()) {
+            Ok(read) => Some(read),
             Err(error) => {
                 let shown = cut(format!("{file:?}"));
                 self.problem(format!("{path} is {shown}, which cannot be read: {error}"));

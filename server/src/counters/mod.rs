@@ -25,9 +25,10 @@ use self::{
     messages::{amount, balance, ended, segments, swept, terms},
 };
 use crate::{
-    access::{Admitted, Call, admit},
+    access::{Admitted, Audit, Call, admit, caller_of},
     deadline::Deadline,
-    errors, fields,
+    errors,
+    fields::{self, namespace},
 };
 
 /// Segments of an account, unless the request sets another number.
@@ -269,9 +270,17 @@ impl CounterService for Counters {
     ) -> Result<Response<AcceptAccountResponse>, Status> {
         let _admitted = admit(&request, Call::Admin)?;
         let deadline = Deadline::of(&request);
+        let caller = caller_of(&request)?.clone();
+        let account = request.get_ref().account.as_ref();
+        let of =
+            account.map(|account| format!("{}/{}", namespace(&account.namespace), account.name));
+        let audit = Audit::of(&request, &caller, "AcceptAccount", of.unwrap_or_default());
         let counter = self.accounts.open(request.into_inner().account)?;
-        let before = deadline.run(counter.accept()).await?;
-        let before = before.map_err(|error| errors::counter(&error))?;
+        let before = async {
+            let before = deadline.run(counter.accept()).await?;
+            before.map_err(|error| errors::counter(&error))
+        };
+        let before = audit.run(before).await?;
         Ok(Response::new(AcceptAccountResponse {
             before: Some(segments(&before)),
         }))

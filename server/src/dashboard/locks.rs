@@ -19,7 +19,11 @@ use super::{
     Dashboard, deadline,
     gate::{Refused, Visitor},
 };
-use crate::{access::Call, admin, errors, fields::namespace};
+use crate::{
+    access::{Audit, Call},
+    admin, errors,
+    fields::namespace,
+};
 
 /// Locks in a list; the counts are of all.
 const LISTED_MAX: usize = 200;
@@ -85,8 +89,17 @@ struct HolderView {
     token: String,
     last_token: String,
     remaining_ms: u64,
+    held_for_ms: u64,
     /// Of a semaphore or a read-write lock.
     share: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WaiterView {
+    label: String,
+    callers: u32,
+    /// Of a semaphore or a read-write lock.
+    asks_for: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +116,7 @@ pub(super) struct Filter {
 #[derive(Serialize)]
 pub(super) struct Listed {
     held: usize,
-    /// Tickets of waiting processes.
+    /// Waiting callers.
     waiting: u64,
     matched: usize,
     cut: bool,
@@ -123,8 +136,8 @@ pub(super) struct Which {
 pub(super) struct Shown {
     key: Key,
     holders: Vec<HolderView>,
-    /// The labels of waiting processes, in their order.
-    waiters: Vec<String>,
+    /// Waiting processes, in their order.
+    waiters: Vec<WaiterView>,
 }
 
 #[derive(Deserialize)]
@@ -176,7 +189,11 @@ pub(super) async fn show(
         waiters,
     } = found;
     let holders = holder.iter().chain(&others);
-    let waiters = waiters.iter().map(|waiter| waiter.label.to_string());
+    let waiters = waiters.iter().map(|waiter| WaiterView {
+        label: Printed(waiter.label.as_str().as_bytes()).to_string(),
+        callers: waiter.callers,
+        asks_for: waiter.part(),
+    });
     Ok(Json(Shown {
         key: Key::new(namespace(&of), &key),
         holders: holders.map(HolderView::of).collect(),
@@ -197,7 +214,10 @@ pub(super) async fn release(
     let key = key(&hex)?;
     caller.admit(Call::ForceRelease(&of, &key))?;
     let lock = (namespace(&of), &*key);
-    let holders = admin::force_release(&dashboard.client, lock, &reason, deadline()).await?;
+    let what = format!("{}/{}", lock.0, Printed(&key));
+    let audit = Audit::by(&caller, "ForceRelease", what);
+    let holders = admin::force_release(&dashboard.client, lock, &reason, deadline());
+    let holders = audit.run(holders).await?;
     Ok(Json(Released {
         holders: holders.iter().map(HolderView::of).collect(),
     }))
@@ -311,10 +331,15 @@ impl HolderView {
             label: Printed(holder.label.as_str().as_bytes()).to_string(),
             token: holder.token.to_string(),
             last_token: holder.last_token().to_string(),
-            remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
+            remaining_ms: millis(holder.remaining),
+            held_for_ms: millis(holder.held_for),
             share: holder.part(),
         }
     }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The key with the digits `hex`.

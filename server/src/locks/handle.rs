@@ -5,9 +5,10 @@
 //! version (1 byte) │ HMAC-SHA256 (32 bytes) of version, principal, content │ content
 //! ```
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::RwLock;
 use prost::Message;
 use ringfence_api::{Error, v1};
 use ringfence_client::{Client, ClientId, Label, LeaseRef, LockMode, Nonce, Token};
@@ -22,10 +23,12 @@ const VERSION: u8 = 1;
 const MAC_BYTES: usize = 32;
 
 /// Makes handles, and opens them.
-pub(crate) struct Handles {
-    sealer: Hmac<Sha256>,
-    /// Those that it is also opened with.
-    former: Vec<Hmac<Sha256>>,
+pub(crate) struct Handles(RwLock<Arc<Sealers>>);
+
+struct Sealers {
+    first: Hmac<Sha256>,
+    /// Those that handles are also opened with.
+    others: Vec<Hmac<Sha256>>,
 }
 
 /// The content of a handle.
@@ -63,9 +66,8 @@ struct Content {
     replicas: Vec<u8>,
 }
 
-impl Handles {
-    /// Sealed with the first of `secrets`; by default, with one that only this process has.
-    pub(crate) fn new(secrets: &[String]) -> Self {
+impl Sealers {
+    fn new(secrets: &[String]) -> Self {
         let sealer =
             |secret: &[u8]| Hmac::new_from_slice(secret).expect("HMAC takes keys of every length");
         let random = || {
@@ -74,9 +76,25 @@ impl Handles {
         };
         let mut sealers = secrets.iter().map(|secret| sealer(secret.as_bytes()));
         Self {
-            sealer: sealers.next().unwrap_or_else(random),
-            former: sealers.collect(),
+            first: sealers.next().unwrap_or_else(random),
+            others: sealers.collect(),
         }
+    }
+}
+
+impl Handles {
+    /// Sealed with the first of `secrets`; by default, with one that only this process has.
+    pub(crate) fn new(secrets: &[String]) -> Self {
+        Self(RwLock::new(Arc::new(Sealers::new(secrets))))
+    }
+
+    /// From now on, handles are sealed and opened with these `secrets`.
+    pub(crate) fn replace(&self, secrets: &[String]) {
+        *self.0.write() = Arc::new(Sealers::new(secrets));
+    }
+
+    fn sealers(&self) -> Arc<Sealers> {
+        self.0.read().clone()
     }
 
     /// The handle of `lease`, for the principal `caller` only.
@@ -108,7 +126,10 @@ impl Handles {
                 .collect(),
         };
         let content = content.encode_to_vec();
-        let mac = mac(&self.sealer, caller, &content).finalize().into_bytes();
+        let sealers = self.sealers();
+        let mac = mac(&sealers.first, caller, &content)
+            .finalize()
+            .into_bytes();
         [&[VERSION], &mac[..], &content].concat()
     }
 
@@ -119,9 +140,11 @@ impl Handles {
         caller: Option<&str>,
         client: &Client,
     ) -> Result<LeaseRef, Error> {
+        let sealers = self.sealers();
+        let Sealers { first, others } = &*sealers;
         let opened = handle.split_at_checked(1 + MAC_BYTES);
         let opened = opened.filter(|(head, content)| {
-            let mut sealers = [&self.sealer].into_iter().chain(&self.former);
+            let mut sealers = std::iter::once(first).chain(others);
             let is_sealed_by = |sealer| {
                 mac(sealer, caller, content)
                     .verify_slice(&head[1..])

@@ -41,7 +41,8 @@ impl Session {
                 return Err(Error::invalid("terms", "set", limit));
             }
         }
-        message.asks.into_iter().try_for_each(|ask| self.one(ask))
+        self.asks = message.asks.into();
+        Ok(())
     }
 
     fn terms_of(&self, terms: SessionTerms) -> Result<Terms, Error> {
@@ -56,7 +57,8 @@ impl Session {
         Ok(Terms { ttl, label })
     }
 
-    fn one(&mut self, Ask { id, kind }: Ask) -> Result<(), Error> {
+    /// Begins what an ask asks for. The error ends the session.
+    pub(super) fn one(&mut self, Ask { id, kind }: Ask) -> Result<(), Error> {
         let Some(kind) = kind else {
             return Err(Error::invalid("asks.kind", "unset", "one of the kinds"));
         };
@@ -186,6 +188,7 @@ impl Session {
             return Err(Error::invalid("asks.downgrade.ask_id", ask.ask_id, limit));
         };
         let (shared, lease) = (self.shared.clone(), lease.reference());
+        self.downgrading += 1;
         self.work.push(work::downgrade(shared, id, lease));
         Ok(())
     }

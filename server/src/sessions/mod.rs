@@ -30,7 +30,7 @@ use tonic::{Request, Response, Status, Streaming};
 use self::session::Session;
 use crate::{
     Limits,
-    access::{caller_of, place},
+    access::{Call, admit, caller_of},
     locks::{Handles, Holds},
 };
 
@@ -60,7 +60,7 @@ impl SessionService for Sessions {
         &self,
         request: Request<Streaming<SessionRequest>>,
     ) -> Result<Response<Answers>, Status> {
-        let admitted = place(&request)?;
+        let admitted = admit(&request, Call::Session)?;
         let caller = caller_of(&request)?.clone();
         let session = Session::new(self.0.clone(), caller, request.into_inner());
         let answers = stream::unfold(Some((session, admitted)), |open| async {

@@ -1,15 +1,15 @@
 //! One session: its locks and waits, their events, and the answers.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, future::AbortHandle, stream::FuturesUnordered};
 use hashbrown::{HashMap, HashSet};
 use ringfence_api::{
     Error,
     v1::{
-        Answer, ContendedNotice, DowngradeNotice, Drain, Grant, HeldBy, LockBehind, LossNotice,
-        Pong, Refusal, ReleaseNotice, SessionRequest, SessionResponse, WaitNotice, WaitReason,
-        answer::Kind,
+        Answer, Ask, ContendedNotice, DowngradeNotice, Drain, Grant, HeldBy, LockBehind,
+        LossNotice, Pong, Refusal, ReleaseNotice, SessionRequest, SessionResponse, WaitNotice,
+        WaitReason, answer::Kind,
     },
 };
 use ringfence_client::{DetachedLease, LeaseRef, Waiting};
@@ -29,8 +29,11 @@ use crate::{
 /// Pings without an answer, at most: then nothing more is read.
 const PINGS_MAX: usize = 16;
 
-/// Answers in one message, at most.
+/// Answers in one message, at most, and that are made before they are sent.
 const ANSWERS_MAX: usize = 256;
+
+/// Releases and downgrades without an answer, at most: then no more asks are looked at.
+const BEGUN_MAX: usize = 1024;
 
 /// The terms of all its locks.
 #[derive(Clone)]
@@ -56,6 +59,8 @@ pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) caller: Arc<Caller>,
     messages: Streaming<SessionRequest>,
+    /// The asks of the last message that were not looked at yet.
+    pub(super) asks: VecDeque<Ask>,
     /// None before the first message.
     pub(super) terms: Option<Terms>,
     /// By id of the ask.
@@ -73,6 +78,7 @@ pub(super) struct Session {
     drained: bool,
     /// Releases without an answer: the session does not end before they have one.
     pub(super) releasing: usize,
+    pub(super) downgrading: usize,
     answers: Vec<Answer>,
 }
 
@@ -86,6 +92,7 @@ impl Session {
             shared,
             caller,
             messages,
+            asks: VecDeque::new(),
             terms: None,
             entries: HashMap::new(),
             waits: 0,
@@ -96,6 +103,7 @@ impl Session {
             contended: HashSet::new(),
             drained: false,
             releasing: 0,
+            downgrading: 0,
             answers: Vec::new(),
         }
     }
@@ -105,9 +113,14 @@ impl Session {
         self.terms.as_ref().expect("checked with every message")
     }
 
-    /// The next answers; none: the stream has ended. Nothing is read while answers wait.
+    /// The next answers; none: the stream has ended. Nothing is read while answers or asks wait.
     pub(super) async fn next(&mut self) -> Result<Option<SessionResponse>, Status> {
         loop {
+            while self.has_room_for_an_ask()
+                && let Some(ask) = self.asks.pop_front()
+            {
+                self.one(ask)?;
+            }
             // New asks take their places in the order in which they came.
             while let Some(Some(event)) = self.work.next().now_or_never() {
                 self.happened(event);
@@ -124,7 +137,7 @@ impl Session {
                 () = stopping.cancelled(), if !self.drained => self.drain(),
                 Some(event) = self.work.next() => self.happened(event),
                 () = self.reasons.some.notified() => self.waiting(),
-                message = self.messages.message(), if self.pings.len() < PINGS_MAX => {
+                message = self.messages.message(), if self.asks.is_empty() && self.has_room_for_an_ask() => {
                     match message {
                         Ok(Some(message)) => self.ask(message)?,
                         Ok(None) => return Ok(None),
@@ -134,6 +147,13 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Whether there is room for what one more ask may bring about: a caller's message is short, and what comes of it is not.
+    fn has_room_for_an_ask(&self) -> bool {
+        self.answers.len() < ANSWERS_MAX
+            && self.pings.len() < PINGS_MAX
+            && self.releasing + self.downgrading < BEGUN_MAX
     }
 
     pub(super) fn tell(&mut self, ask_id: u64, kind: Kind) {
@@ -173,10 +193,14 @@ impl Session {
                 }
             }
             Event::Downgraded(id, Ok(lease)) => {
+                self.downgrading -= 1;
                 let handle = self.handle(&lease);
                 self.tell(id, Kind::Downgrade(DowngradeNotice { handle }));
             }
-            Event::Downgraded(id, Err(error)) => self.refuse(id, &error),
+            Event::Downgraded(id, Err(error)) => {
+                self.downgrading -= 1;
+                self.refuse(id, &error);
+            }
             Event::Contended(id, lease) => {
                 if self.has(id, &lease) {
                     self.contended(id, &lease);

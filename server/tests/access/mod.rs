@@ -89,7 +89,7 @@ async fn a_call_without_a_token_reaches_no_shard() {
     };
     scene.reaches_no_shard(refused).await;
     let before = scene.script_calls().await;
-    let bearer = format!("Bearer {token}");
+    let bearer = format!("bEARER {token}");
     locks.clone().acquire(request(Some(&bearer))).await.unwrap();
     assert!(scene.script_calls().await > before);
 

@@ -46,7 +46,7 @@ function updateRow(node, { key, holder, others, waiting, shard }) {
   say(name, key.namespace === "default" ? key.shown : `${key.namespace}: ${key.shown}`);
   say(held.firstElementChild, others ? `${holder.label} and ${plural(others, "other")}` : holder.label);
   say(waits, waiting ? plural(waiting, "waits", "wait") : "");
-  say(left.firstElementChild, `shard ${shard}`);
+  say(left.firstElementChild, `held for ${seconds(holder.held_for_ms)}, shard ${shard}`);
 }
 
 async function show(key) {
@@ -69,8 +69,8 @@ async function refreshLock() {
     const lock = await get("lock", { namespace: key.namespace, hex: key.hex });
     if (key !== open) return;
     sync($("lock-holders"), lock.holders, (holder) => holder.token, makeHolder, updateHolder);
-    sync($("lock-waiters"), lock.waiters.map((label, at) => ({ label, at })), ({ at }) => `${at}`, () => element("li", {}, element("bdi")),
-      (node, { label }) => say(node.firstElementChild, label));
+    sync($("lock-waiters"), lock.waiters.map((waiter, at) => ({ ...waiter, at })), ({ at }) => `${at}`, () => element("li", {}, element("bdi")),
+      (node, { label, callers, asks_for }) => say(node.firstElementChild, `${label}${asks_for ? ` (${asks_for})` : ""}${callers > 1 ? `, for ${number(callers)} callers` : ""}`));
     $("lock-nobody").hidden = lock.waiters.length > 0;
     $("ask-release").disabled = lock.holders.length === 0;
     if (lock.holders.length === 0 && $("lock-note").textContent === "") say($("lock-note"), "Nobody holds this lock.");
@@ -84,11 +84,11 @@ function makeHolder() {
   return element("li", {}, element("dl", {}, ...entry("Holder"), ...entry("Token"), ...entry("Lease")));
 }
 
-function updateHolder(node, { label, token, last_token, remaining_ms, share }) {
+function updateHolder(node, { label, token, last_token, remaining_ms, held_for_ms, share }) {
   const [holder, tokens, lease] = node.querySelectorAll("bdi");
   say(holder, share ? `${label} (${share})` : label);
   say(tokens, token === last_token ? token : `from ${token} to ${last_token}`);
-  say(lease, `ends in ${seconds(remaining_ms)} unless renewed`);
+  say(lease, `held for ${seconds(held_for_ms)}, ends in ${seconds(remaining_ms)} unless renewed`);
 }
 
 // Shows the form that asks for the reason, or hides it.

@@ -1,0 +1,55 @@
+//! Counts the calls, by method and code.
+
+use axum::{
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::Response,
+};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
+use tonic::{Code, Status, service::Routes};
+
+/// The answers to calls.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Family<Answer, Counter>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answer {
+    method: String,
+    code: String,
+}
+
+impl Calls {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("ringfence");
+        registry.register(
+            "calls",
+            "Answered calls. A stream counts when it is opened.",
+            self.0.clone(),
+        );
+    }
+
+    /// `routes`, whose calls are counted.
+    pub(crate) fn of(&self, routes: Routes) -> Routes {
+        let counted = middleware::from_fn_with_state(self.clone(), count);
+        routes.into_axum_router().layer(counted).into()
+    }
+}
+
+async fn count(State(Calls(calls)): State<Calls>, request: Request, next: Next) -> Response {
+    let method = request.uri().path().trim_start_matches('/').to_owned();
+    let answer = next.run(request).await;
+    // An answer without a code has it at its end, after the messages.
+    let code = Status::from_header_map(answer.headers()).map_or(Code::Ok, |status| status.code());
+    let method = match code {
+        // Any text of a caller.
+        Code::Unimplemented => "unknown".into(),
+        _ => method,
+    };
+    let code = format!("{code:?}");
+    calls.get_or_create(&Answer { method, code }).inc();
+    answer
+}
