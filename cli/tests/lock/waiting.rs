@@ -3,7 +3,7 @@
 use std::{fs::File, process::Stdio, time::Duration};
 
 use ringfence_test_support::{end_recovery, eventually};
-use tokio::{process::Command, time::sleep};
+use tokio::{process::Command, task::JoinSet, time::sleep};
 
 use super::{Running, Stage, our_lines};
 use crate::binary::Output;
@@ -95,7 +95,8 @@ async fn a_waiter_behind_one_that_asks_for_more_is_told_so() {
         .acquire()
         .await
         .unwrap();
-    let waits = tokio::spawn(async move { other.semaphore("key", 2).permits(2).acquire().await });
+    let mut waits = JoinSet::new();
+    waits.spawn(async move { other.semaphore("key", 2).permits(2).acquire().await });
     let queued = async || {
         let found = client.lock("key").inspect().await.unwrap();
         !found.waiters.is_empty()
@@ -108,7 +109,8 @@ async fn a_waiter_behind_one_that_asks_for_more_is_told_so() {
     )
     .await;
     held.release().await;
-    waits.await.unwrap().unwrap().release().await;
+    let yearly = waits.join_next().await.unwrap();
+    yearly.unwrap().unwrap().release().await;
     let ran = output(&stage, running).await;
     assert_eq!(ran.code, 0, "{ran:?}");
     client.close().await;
