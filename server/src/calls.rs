@@ -24,7 +24,6 @@ struct Answer {
 
 impl Calls {
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("ringfence");
         registry.register(
             "calls",
             "Answered calls. A stream counts when it is opened.",

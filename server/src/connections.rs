@@ -87,7 +87,6 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("ringfence");
         registry.register(
             "connections",
             "Open connections of callers.",

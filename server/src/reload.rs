@@ -74,24 +74,13 @@ impl Reloader {
             ("topology", config.topology != present.topology),
             ("limits", config.limits != present.limits),
         ];
-        let Config {
-            tls,
-            handle_secrets,
-            principals,
-            ..
-        } = config;
-        *present = Config {
-            tls,
-            handle_secrets,
-            principals,
-            ..present.clone()
-        };
+        present.principals = config.principals;
+        present.handle_secrets = config.handle_secrets;
         let others = others.into_iter().filter(|(_, has_changed)| *has_changed);
         others.map(|(name, _)| name).collect()
     }
 
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("ringfence");
         registry.register(
             "certificate_expiry_timestamp_seconds",
             "When the certificates of a file end, the first of them.",

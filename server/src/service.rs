@@ -203,7 +203,7 @@ impl Service {
         let registry = registry(&client, &numbers, &calls, &reloader);
         let monitor = monitor::serve(monitor, registry, readiness.clone(), dashboard);
         let duties = [
-            keep(holds.clone()).boxed(),
+            holds.clone().run().boxed(),
             monitor.boxed(),
             readiness.tell(health).boxed(),
             reloader.follow_files().boxed(),
@@ -294,14 +294,11 @@ async fn stopped(
 fn registry(client: &Client, numbers: &Numbers, calls: &Calls, reloader: &Reloader) -> Registry {
     let mut registry = Registry::default();
     client.register_metrics(&mut registry);
-    numbers.register(&mut registry);
-    calls.register(&mut registry);
-    reloader.register(&mut registry);
+    let own = registry.sub_registry_with_prefix("ringfence");
+    numbers.register(own);
+    calls.register(own);
+    reloader.register(own);
     registry
-}
-
-async fn keep(holds: Arc<Holds>) {
-    holds.run().await;
 }
 
 /// What a service does. Each is a task: one that is busy keeps no other from its duty.

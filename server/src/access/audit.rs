@@ -7,7 +7,7 @@ use ringfence_api::Error;
 use tokio::time::Instant;
 use tonic::Request;
 
-use super::Caller;
+use super::{Caller, caller_of};
 use crate::connections::Places;
 
 /// Refusals that are logged within a second; more are counted.
@@ -23,16 +23,15 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// The call of `request` by `caller`, for `of`: a key, or a shard.
+    /// The call of `request`, for `of`: a key, or a shard.
     pub(crate) fn of<T>(
         request: &Request<T>,
-        caller: &Caller,
         call: &'static str,
         of: impl Into<String>,
-    ) -> Self {
-        let mut audit = Self::by(caller, call, of);
+    ) -> Result<Self, Error> {
+        let mut audit = Self::by(caller_of(request)?, call, of);
         audit.address = address_of(request.extensions().get());
-        audit
+        Ok(audit)
     }
 
     /// The same, of a caller whose address is not known.

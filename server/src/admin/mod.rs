@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status};
 
 use self::resize::{Answers, shard_id, weight};
 use crate::{
-    access::{Audit, Call, admit, caller_of},
+    access::{Audit, Call, admit},
     deadline::Deadline,
     errors,
     fields::{namespace, to_length},
@@ -82,7 +82,7 @@ impl AdminService for Admin {
         request: Request<DrainRequest>,
     ) -> Result<Response<DrainResponse>, Status> {
         let _admitted = admit(&request, Call::Admin)?;
-        let audit = Audit::of(&request, caller_of(&request)?, "Drain", "this coordinator");
+        let audit = Audit::of(&request, "Drain", "this coordinator")?;
         self.stopping.cancel();
         audit.run(ready(Ok(()))).await?;
         Ok(Response::new(DrainResponse {
@@ -100,7 +100,7 @@ impl AdminService for Admin {
         let _admitted = admit(&request, Call::ForceRelease(of, key))?;
         let deadline = Deadline::of(&request);
         let what = format!("{}/{}", namespace(of), Printed(key));
-        let audit = Audit::of(&request, caller_of(&request)?, "ForceRelease", what);
+        let audit = Audit::of(&request, "ForceRelease", what)?;
         let ForceReleaseRequest {
             namespace: of,
             key,
@@ -124,7 +124,7 @@ impl AdminService for Admin {
             "" => "an id that is free",
             id => id,
         };
-        let audit = Audit::of(&request, caller_of(&request)?, "AddShard", id);
+        let audit = Audit::of(&request, "AddShard", id)?;
         let AddShardRequest {
             url,
             id,
@@ -150,7 +150,7 @@ impl AdminService for Admin {
     ) -> Result<Response<Self::RemoveShardStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
         let id = shard_id(&request.get_ref().id)?;
-        let audit = Audit::of(&request, caller_of(&request)?, "RemoveShard", id.as_str());
+        let audit = Audit::of(&request, "RemoveShard", id.as_str())?;
         let resize = self.reshape(Reshape::new().remove_shard(id));
         let resize = audit.run(resize).await?;
         let answer = |progress| RemoveShardResponse {
@@ -168,7 +168,7 @@ impl AdminService for Admin {
         let admitted = admit(&request, Call::Admin)?;
         let WeighShardRequest { id, weight: of } = request.get_ref();
         let id = shard_id(id)?;
-        let audit = Audit::of(&request, caller_of(&request)?, "WeighShard", id.as_str());
+        let audit = Audit::of(&request, "WeighShard", id.as_str())?;
         let weighed = Reshape::new().weigh_shard(id, weight(*of)?);
         let resize = audit.run(self.reshape(weighed)).await?;
         let answer = |progress| WeighShardResponse {
@@ -184,7 +184,7 @@ impl AdminService for Admin {
         request: Request<ResumeResizeRequest>,
     ) -> Result<Response<Self::ResumeResizeStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
-        let audit = Audit::of(&request, caller_of(&request)?, "ResumeResize", "the ring");
+        let audit = Audit::of(&request, "ResumeResize", "the ring")?;
         let resize = audit.run(ready(Ok(self.client.ring().resume()))).await?;
         let answer = |progress| ResumeResizeResponse {
             progress: Some(progress),
@@ -199,7 +199,7 @@ impl AdminService for Admin {
         request: Request<AbortResizeRequest>,
     ) -> Result<Response<Self::AbortResizeStream>, Status> {
         let admitted = admit(&request, Call::Admin)?;
-        let audit = Audit::of(&request, caller_of(&request)?, "AbortResize", "the ring");
+        let audit = Audit::of(&request, "AbortResize", "the ring")?;
         let aborted = async {
             let aborted = self.client.ring().abort().await;
             aborted.map_err(|error| errors::reshape(&error))

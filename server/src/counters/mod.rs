@@ -25,7 +25,7 @@ use self::{
     messages::{amount, balance, ended, segments, swept, terms},
 };
 use crate::{
-    access::{Admitted, Audit, Call, admit, caller_of},
+    access::{Admitted, Audit, Call, admit},
     deadline::Deadline,
     errors,
     fields::{self, namespace},
@@ -270,11 +270,10 @@ impl CounterService for Counters {
     ) -> Result<Response<AcceptAccountResponse>, Status> {
         let _admitted = admit(&request, Call::Admin)?;
         let deadline = Deadline::of(&request);
-        let caller = caller_of(&request)?.clone();
         let account = request.get_ref().account.as_ref();
         let of =
             account.map(|account| format!("{}/{}", namespace(&account.namespace), account.name));
-        let audit = Audit::of(&request, &caller, "AcceptAccount", of.unwrap_or_default());
+        let audit = Audit::of(&request, "AcceptAccount", of.unwrap_or_default())?;
         let counter = self.accounts.open(request.into_inner().account)?;
         let before = async {
             let before = deadline.run(counter.accept()).await?;

@@ -173,7 +173,7 @@ impl Holds {
     }
 
     /// Drops locks whose leases have ended, for ever.
-    pub(crate) async fn run(&self) {
+    pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let next = {
                 let mut table = self.table.lock();
