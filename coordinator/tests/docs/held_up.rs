@@ -181,6 +181,31 @@ async fn a_change_waits_for_a_commit_that_checks(name: Name, fixture: &dyn Holds
     assert!(!overtook, "it was changed under the commit");
 }
 
+/// Otherwise it would be done by what it found before it waited.
+pub(crate) async fn a_commit_behind_a_change_of_what_it_checks_is_refused(fixture: &dyn HoldsUp) {
+    let store = fixture.store();
+    let mut one = store.open(None).await.unwrap();
+    let mut other = store.open(None).await.unwrap();
+    let checked = lock_of(b"checked");
+    let made = commit(Vec::new(), &[(checked.clone(), Expected::Absent)], 1);
+    assert_eq!(other.commit(&made).await.unwrap(), Committed::Done);
+    let writes = [
+        (checked.clone(), Expected::Version(1)),
+        (lock_of(b"new"), Expected::Absent),
+    ];
+    let change = commit(Vec::new(), &writes, 2);
+    let checks = vec![(checked.clone(), Expected::Version(1))];
+    let grant = commit(checks, &[(lock(), Expected::Absent)], 3);
+    let both = behind(fixture, one.commit(&change), other.commit(&grant)).await;
+    let (changed, granted, overtook) = both;
+    let stale = vec![checked];
+    assert_eq!(
+        (changed.unwrap(), granted.unwrap()),
+        (Committed::Done, Committed::Refused { stale })
+    );
+    assert!(!overtook, "it did not wait for the change");
+}
+
 /// A session is ended only when no request of it can take effect any more.
 pub(crate) async fn a_commit_on_its_way_is_over_before_its_session_is_ended(fixture: &dyn HoldsUp) {
     let store = fixture.store();
@@ -224,6 +249,11 @@ macro_rules! held_up {
         #[tokio::test]
         async fn a_document_changes_behind_commits_that_check_it() {
             super::a_change_of_a_document_waits_for_commits_that_check_it(&$make.await).await;
+        }
+
+        #[tokio::test]
+        async fn a_commit_is_refused_behind_a_change_of_what_it_checks() {
+            super::a_commit_behind_a_change_of_what_it_checks_is_refused(&$make.await).await;
         }
 
         #[tokio::test]

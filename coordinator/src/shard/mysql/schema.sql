@@ -147,6 +147,16 @@ SQL SECURITY INVOKER
     ROLLBACK;
     RESIGNAL;
   END;
+  -- Of many commits that change the same document, one is done. The others are refused here, before they wait for its lock.
+  -- (In the transaction, this read would be all that it sees.)
+  SELECT json_arrayagg(e.name) INTO stale
+    FROM json_table(expected, '$[*]' COLUMNS (name varchar(2048) PATH '$.n', version bigint PATH '$.v')) e
+    LEFT JOIN `{p}_documents` d ON d.name = unhex(e.name)
+    WHERE NOT d.version <=> e.version;
+  IF stale IS NOT NULL THEN
+    SELECT 1, stale;
+    LEAVE `whole`;
+  END IF;
   START TRANSACTION;
   -- Every commit depends on the head, and few write it: they wait for all others, and all others for them.
   IF changes_head THEN

@@ -94,9 +94,15 @@ pub fn schema(prefix: &KeyPrefix, tables: Tables) -> String {
         .replace("'{schema}'", &literal(prefix.as_str()))
         .replace("{schema}", &quoted(prefix.as_str()))
         .replace("{unlogged}", unlogged)
+        .replace("{by_key}", BY_KEY)
         .replace("{counter_max}", &COUNTER_MAX.to_string())
         .replace("{forget_after_ms}", &forget_after_ms)
 }
+
+/// The settings of the functions that find documents by their names: by the index, whatever the server believes about the
+/// size of the table, and by one plan.
+const BY_KEY: &str = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off \
+                      SET plan_cache_mode = force_generic_plan";
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))

@@ -1,13 +1,15 @@
 -- The tables and functions of Ringfence on PostgreSQL >= 15. They may be run again, and keep what is stored.
--- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty.
--- Each function has its own search_path: what others put into theirs is never called.
+-- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty; {by_key} are settings.
+-- Each function has its own search_path: what others put into theirs is never called. They are in plpgsql: a function in SQL is
+-- planned at each call.
 CREATE SCHEMA IF NOT EXISTS {schema};
 
 -- The server's timeline, which a promotion changes. It is an error on a standby.
 CREATE OR REPLACE FUNCTION {schema}.timeline() RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-$$;
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+END $$;
 
 -- The life of the shard, and the timeline on which it began. Without a row of the present timeline none has begun:
 -- unlogged tables are empty after a crash, and a promoted standby may lack the last commits.
@@ -36,14 +38,16 @@ CREATE {unlogged} TABLE IF NOT EXISTS {schema}.documents (
 ) WITH (fillfactor = 70);
 
 CREATE OR REPLACE FUNCTION {schema}.clock_ms(at timestamptz) RETURNS bigint
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT floor(extract(epoch FROM at) * 1000)::bigint
-$$;
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN floor(extract(epoch FROM at) * 1000)::bigint;
+END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.present_life() RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT id::text FROM {schema}.life WHERE timeline = {schema}.timeline()
-$$;
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (SELECT l.id::text FROM {schema}.life l WHERE l.timeline = {schema}.timeline());
+END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.refuse_isolation() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -97,7 +101,7 @@ CREATE OR REPLACE FUNCTION {schema}.read(
   its_life text, names bytea[], head bigint, after bigint, more bigint, whole bigint, patience text,
   OUT is_alive boolean, OUT now_ms bigint, OUT last_token bigint, OUT drawn bigint, OUT head_is_stale boolean,
   OUT versions bigint[], OUT contents text[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 BEGIN
   now_ms := {schema}.clock_ms(now());
   SELECT array_agg(d.version ORDER BY n.place), array_agg(d.content ORDER BY n.place) INTO versions, contents
@@ -127,7 +131,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.page(
   its_life text, after bytea, at_most bigint,
   OUT is_alive boolean, OUT now_ms bigint, OUT names bytea[], OUT versions bigint[], OUT contents text[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 BEGIN
   now_ms := {schema}.clock_ms(now());
   SELECT array_agg(d.name ORDER BY d.name), array_agg(d.version ORDER BY d.name), array_agg(d.content ORDER BY d.name)
@@ -135,6 +139,22 @@ BEGIN
     FROM (SELECT * FROM {schema}.documents WHERE name > after AND name < 'lock0' AND content <> ''
           ORDER BY name LIMIT at_most) d;
   is_alive := coalesce({schema}.present_life() = its_life, false);
+END $$;
+
+-- The documents that are not as expected. A version that is NULL: there is no document.
+CREATE OR REPLACE FUNCTION {schema}.stale(
+  checked bytea[], checked_versions bigint[], written bytea[], written_any boolean[], written_versions bigint[])
+RETURNS bytea[]
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN (
+    SELECT array_agg(e.name)
+      FROM (SELECT * FROM unnest(checked, checked_versions) AS c (name, version)
+            UNION ALL
+            SELECT w.name, w.version FROM unnest(written, written_versions, written_any) AS w (name, version, is_any)
+            WHERE NOT w.is_any) e
+      LEFT JOIN {schema}.documents d ON d.name = e.name
+      WHERE d.version IS DISTINCT FROM e.version);
 END $$;
 
 -- Writes documents if all are as expected, and it is not too late. A version that is NULL: there is no document.
@@ -145,7 +165,7 @@ CREATE OR REPLACE FUNCTION {schema}.commit(
   written bytea[], written_any boolean[], written_versions bigint[], contents text[], ends bigint[],
   channels text[], messages text[],
   OUT outcome integer, OUT stale bytea[])
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 DECLARE
   at_ms bigint;
   updated bigint;
@@ -170,24 +190,26 @@ BEGIN
   IF {schema}.present_life() IS DISTINCT FROM its_life THEN
     RETURN;
   END IF;
+  -- Of many commits that change the same document, one is done. The others are refused here, before they lock a row: a
+  -- transaction that locked one waits for the disk, and others wait for it.
+  outcome := 1;
+  stale := {schema}.stale(checked, checked_versions, written, written_any, written_versions);
+  IF stale IS NOT NULL THEN
+    RETURN;
+  END IF;
   outcome := 3;
   PERFORM 1 FROM {schema}.gates g WHERE g.id = gate FOR KEY SHARE;
   IF NOT FOUND THEN
     RETURN;
   END IF;
+  outcome := 1;
   -- In order, so that no two commits wait for each other.
   PERFORM 1 FROM {schema}.documents d WHERE d.name = ANY (array_remove(checked || written, 'head'))
     ORDER BY d.name FOR UPDATE;
-  outcome := 1;
-  SELECT array_agg(e.name) INTO stale
-    FROM (SELECT * FROM unnest(checked, checked_versions) AS c (name, version)
-          UNION ALL
-          SELECT w.name, w.version FROM unnest(written, written_versions, written_any) AS w (name, version, is_any)
-          WHERE NOT w.is_any) e
-    LEFT JOIN {schema}.documents d ON d.name = e.name
-    WHERE d.version IS DISTINCT FROM e.version;
+  stale := {schema}.stale(checked, checked_versions, written, written_any, written_versions);
   at_ms := {schema}.clock_ms(clock_timestamp());
   IF stale IS NOT NULL OR at_ms > not_after_ms THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
     RETURN;
   END IF;
   UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
@@ -221,7 +243,7 @@ END $$;
 
 -- Deletes documents that ended a while ago, among some after the name; returns where it stopped, or NULL at the end.
 CREATE OR REPLACE FUNCTION {schema}.sweep(after bytea) RETURNS bytea
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 DECLARE
   forgotten_ms bigint := {schema}.clock_ms(clock_timestamp()) - {forget_after_ms};
   until bytea;

@@ -52,9 +52,9 @@ const MUTANTS: [Mutant<Maria>; 18] = [
         property!(held_up::a_change_of_a_document_waits_for_commits_that_check_it),
     ),
     (
-        "WHERE NOT d.version <=> e.version;",
-        "WHERE false;",
-        property!(store::a_commit_is_refused_whole_if_a_document_is_not_as_expected),
+        "WHERE NOT d.version <=> e.version;\n  SET at_ms",
+        "WHERE false;\n  SET at_ms",
+        property!(held_up::a_commit_behind_a_change_of_what_it_checks_is_refused),
     ),
     (
         "OR at_ms > not_after_ms THEN",

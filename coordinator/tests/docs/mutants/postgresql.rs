@@ -9,7 +9,7 @@ use crate::{
     postgres_fixture::Postgres,
 };
 
-const MUTANTS: [Mutant<Postgres>; 19] = [
+const MUTANTS: [Mutant<Postgres>; 20] = [
     (
         "IF {schema}.present_life() IS DISTINCT FROM its_life THEN",
         "IF false THEN",
@@ -56,8 +56,13 @@ const MUTANTS: [Mutant<Postgres>; 19] = [
         property!(held_up::a_change_of_a_document_waits_for_commits_that_check_it),
     ),
     (
-        "WHERE d.version IS DISTINCT FROM e.version;",
-        "WHERE false;",
+        "FOR UPDATE;\n  stale := ",
+        "FOR UPDATE;\n  PERFORM ",
+        property!(held_up::a_commit_behind_a_change_of_what_it_checks_is_refused),
+    ),
+    (
+        "WHERE d.version IS DISTINCT FROM e.version);",
+        "WHERE false);",
         property!(store::a_commit_is_refused_whole_if_a_document_is_not_as_expected),
     ),
     (
