@@ -200,8 +200,9 @@ impl Model {
     fn queue(&mut self, mut waiter: Waiter, holder: &Holder) -> u32 {
         let nonce = waiter.nonce;
         self.line_ends_ms = waiter.ends_ms;
+        let is_first = self.line.first().is_none_or(|first| first.nonce == nonce);
         let known = self.line.iter_mut().find(|known| known.nonce == nonce);
-        if known.is_some() || !holder.told {
+        if is_first && (known.is_some() || !holder.told) {
             let contended = Notification::Contended {
                 key: self.key.clone(),
                 nonce: holder.nonce,

@@ -175,8 +175,9 @@ impl Context<'_> {
                     retry_after: RECHECK_MAX,
                 };
             };
-            self.notify_holder(place.new);
+            // A message that was lost is repaired by the first waiter: many would repeat it for each other.
             if place.position == 0 {
+                self.notify_holder(place.new);
                 self.notify_readers();
             }
             position = Some(place.position);

@@ -21,7 +21,7 @@ local function more_of(call, i, head)
 end
 
 -- Queues for a key, if `ticket` asks for that, and gives `answer`. If there is a `holder`, it gets a place; if that is
--- a nonce, and not empty, tells its client that the key is contended.
+-- a nonce, and not empty, the first waiter tells its client that the key is contended.
 local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   queue = ticket and (queue or queue_of(call, key, true))
   if not queue then return answer end
@@ -29,7 +29,7 @@ local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   if not before then return holder and new and {7, new} or answer end
   call.waited[key] = true
   if not holder then return answer end
-  if holder ~= '' and (not new or told == '0') then line.tell(queue, holder, 'contended', holder) end
+  if before == 0 and holder ~= '' and (not new or told == '0') then line.tell(queue, holder, 'contended', holder) end
   answer[4] = before
   return answer
 end
