@@ -26,7 +26,7 @@ use crate::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Found, Glance, Name, Page, Session,
+            Commit, Committed, Document, Draw, Draws, Found, Glance, Name, Page, Session,
             quorum::{
                 text::{is_stale, number_text, wanted},
                 time::Asked,
@@ -167,7 +167,7 @@ impl EtcdSession {
         let shared = self.shared.clone();
         // Draws of one process do not compete.
         let _turn = match draw {
-            Some(_) => Some(shared.witness.draws.lock().await),
+            Some(_) => Some(shared.witness.turn.lock().await),
             None => None,
         };
         let until = Instant::now() + shared.wire.options.patience;
@@ -330,6 +330,10 @@ impl Session for EtcdSession {
         COMMIT_MAX
     }
 
+    fn draws(&self) -> Draws {
+        self.shared.witness.draws()
+    }
+
     /// Keeps the gate. Otherwise only a request shows the end.
     async fn ended(&mut self) {
         loop {
@@ -348,7 +352,7 @@ impl Session for EtcdSession {
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
         self.keep_gate().await?;
         if names.iter().any(|name| matches!(name, Name::Lock(_))) {
-            self.seen.retain(|name, _| !matches!(name, Name::Lock(_)));
+            self.seen.retain(|name, _| !name.is_of_a_lock());
         }
         let (first, later) = names.split_at(names.len().min(READ_AT_ONCE));
         let (mut found, revision) = self.look(first, draw).await?;

@@ -125,7 +125,7 @@ impl ZookeeperSession {
         let plan = self.plan(commit, clock, gone);
         let bytes: usize = plan.ops.iter().map(Op::bytes).sum();
         if bytes > BYTES_MAX {
-            let locks = |write: &&Write| matches!(write.name, Name::Lock(_));
+            let locks = |write: &&Write| write.name.is_of_a_lock();
             return match commit.writes.iter().filter(locks).count() {
                 // A batch is taken apart, then.
                 2.. => Ok(Tried::Answered(Committed::Refused { stale: Vec::new() })),

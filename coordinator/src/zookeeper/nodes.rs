@@ -6,7 +6,7 @@
 //! clock, tokens   in milliseconds; the last token
 //! swept           changes when documents are deleted
 //! documents/…     all documents but locks
-//! locks/<n>/…     documents of locks, in directories, so that each can be listed in one answer
+//! locks/<n>/…     documents of locks and of their waiters, in directories, so that each can be listed in one answer
 //! messages/<n>/…  ephemeral, of a client: each message changes one
 //! watchers        the last message to all who watch the topology
 //! ```
@@ -78,6 +78,11 @@ impl Paths {
     pub(super) fn document(&self, name: &Name) -> String {
         match name {
             Name::Lock(key) => self.lock(key),
+            // Those of one key are in many directories.
+            Name::Ticket(_, nonce) => {
+                let dir = nonce.client.0 % LOCK_DIRS as u128;
+                format!("{}/{}", self.locks(dir as usize), encoded(&name.to_bytes()))
+            }
             name => self.at(&format!("documents/{}", encoded(&name.to_bytes()))),
         }
     }

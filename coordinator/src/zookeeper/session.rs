@@ -19,7 +19,7 @@ use crate::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
+            Commit, Committed, Document, Draw, Draws, Expected, Found, Glance, Name, Page, Session,
             quorum::{
                 text::{is_stale, number_text, wanted},
                 time::Asked,
@@ -214,7 +214,7 @@ impl ZookeeperSession {
 
     /// Documents that have no end are not swept.
     pub(super) fn can_be_swept(name: &Name) -> bool {
-        matches!(name, Name::Lock(_) | Name::Import(_))
+        name.is_of_a_lock() || matches!(name, Name::Import(_))
     }
 
     /// The state of `name`, if it has the version expected.
@@ -264,7 +264,7 @@ impl ZookeeperSession {
         let shared = self.shared.clone();
         // Draws of one process do not compete.
         let _turn = match draw {
-            Some(_) => Some(shared.witness.draws.lock().await),
+            Some(_) => Some(shared.witness.turn.lock().await),
             None => None,
         };
         let until = Instant::now() + shared.wire.options.patience;
@@ -316,6 +316,10 @@ impl Session for ZookeeperSession {
         COMMIT_MAX
     }
 
+    fn draws(&self) -> Draws {
+        self.shared.witness.draws()
+    }
+
     /// The gate goes with the session of ZooKeeper in which it was made.
     async fn ended(&mut self) {
         while !self.state.peek_state().is_terminated() {
@@ -328,9 +332,8 @@ impl Session for ZookeeperSession {
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
-        let locks = |name: &Name| matches!(name, Name::Lock(_));
-        if names.iter().any(locks) {
-            self.seen.retain(|name, _| !locks(name));
+        if names.iter().any(|name| matches!(name, Name::Lock(_))) {
+            self.seen.retain(|name, _| !name.is_of_a_lock());
         }
         self.look_and_draw(names, draw).await
     }

@@ -9,6 +9,7 @@ mod pooled;
 mod races;
 mod recalled;
 mod suite;
+mod tickets;
 mod undone;
 mod witnessed;
 mod znodes;

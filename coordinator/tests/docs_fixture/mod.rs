@@ -9,7 +9,10 @@ use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::BootClock,
     random::Random,
-    shard::{Shard, docs::DocsShard},
+    shard::{
+        Shard,
+        docs::{DocsShard, Store},
+    },
 };
 
 pub(crate) use store::Server;
@@ -40,6 +43,11 @@ impl Docs {
     /// Later commits have at most `most` documents.
     pub(crate) fn limit_commits(&self, most: usize) {
         self.server.limit_commits(most);
+    }
+
+    /// What keeps the documents.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.server.clone()
     }
 
     /// How many requests read documents.

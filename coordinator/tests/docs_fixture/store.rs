@@ -21,8 +21,8 @@ use ringfence_coordinator::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Glance, Inbox, Name,
-            Page, Session, Store, TokenChange,
+            Commit, Committed, Document, Draw, Draws, Expected, FORGET_AFTER, Found, Glance, Inbox,
+            Name, Page, Session, Store, TokenChange,
         },
     },
 };
@@ -340,6 +340,10 @@ impl Session for Connection {
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
         let names = names.to_vec();
         self.ask(move |state| state.read(&names, draw)).await
+    }
+
+    fn draws(&self) -> Draws {
+        Draws::Both
     }
 
     async fn glance(&mut self, _tokens: bool) -> Option<Glance> {

@@ -1,6 +1,10 @@
 //! The steps of an attempt at a request: read, and commit.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
@@ -15,20 +19,25 @@ use super::{
     view::View,
 };
 use crate::{
-    ids::Token,
+    ids::{Nonce, Token},
     name::LockKey,
     random::Random,
     shard::{
         Notification, ShardError,
-        rules::{LockState, codec, millis},
+        rules::{LockState, Whose, codec, millis},
     },
 };
 
 /// Attempts at a request before it is given up. Each one that fails means that another request was done.
 pub(super) const ATTEMPTS: u32 = 64;
 
-/// The pause between two attempts is a random part of this.
-const PAUSE: Duration = Duration::from_millis(8);
+/// Documents of a lock's waiters that are read at once, at first and then: mostly the first one waits.
+const STAYS_FIRST: usize = 8;
+const STAYS_NEXT: usize = 256;
+
+/// The pause between two attempts is a random part of this, times two for each attempt, so many times.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_DOUBLED: u32 = 7;
 
 /// A session, and the documents of the whole shard as it read them.
 #[derive(Debug)]
@@ -37,6 +46,8 @@ pub(super) struct Desk {
     pub(super) view: View,
     /// Locks as the session wrote them since it last read any.
     written: HashMap<LockKey, (u64, LockState)>,
+    /// Who waited when they last asked, and how many tokens they asked for.
+    pub(super) waiting: HashMap<LockKey, (Nonce, u32)>,
     random: Arc<Random>,
 }
 
@@ -51,8 +62,6 @@ pub(super) struct Read {
     pub(super) last: Token,
     pub(super) drawn: u64,
     pub(super) head_is_stale: bool,
-    /// Nothing was read: the commit tells whether all is as it was written. If it draws tokens, it draws them itself.
-    pub(super) is_recalled: bool,
     /// Kept until the commit.
     _turn: Option<OwnedMutexGuard<()>>,
 }
@@ -73,14 +82,16 @@ impl Desk {
             session,
             view: View::default(),
             written: HashMap::new(),
+            waiting: HashMap::new(),
             random,
         }
     }
 
-    /// Waits before the `attempt`-th attempt, so that requests which change the same locks get out of step.
-    pub(super) async fn pause(&mut self, attempt: u32) {
-        if attempt > 1 {
-            let nanos = self.random.below(PAUSE.as_nanos() as u64);
+    /// Waits after a request was overtaken so often: the more compete for a lock, the longer.
+    pub(super) async fn pause(&mut self, overtaken: u32) {
+        if overtaken > 1 {
+            let longest = PAUSE_MIN * (1 << overtaken.min(PAUSE_DOUBLED));
+            let nanos = self.random.below(longest.as_nanos() as u64);
             sleep(Duration::from_nanos(nanos)).await;
         }
     }
@@ -112,7 +123,6 @@ impl Desk {
             last: glance.last,
             drawn: 0,
             head_is_stale: false,
-            is_recalled: true,
             _turn: glance.turn,
         })
     }
@@ -153,11 +163,15 @@ impl Desk {
         draw: Option<Draw>,
     ) -> BoxFuture<'a, Result<Read, ShardError>> {
         Box::pin(async move {
-            let keyed: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
-            if !keyed.is_empty() {
+            // Those who asked before ask again: a store may need to know what they are to replace.
+            let its_own = |key: &LockKey| Some((key.clone(), self.waiting.get(key)?.0));
+            let waiting: Vec<_> = keys.iter().filter_map(its_own).collect();
+            let mut wanted: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
+            wanted.extend(waiting.iter().cloned().map(ticket));
+            if !wanted.is_empty() {
                 self.written.clear();
             }
-            let found = self.session.read(&keyed, draw).await?;
+            let found = self.session.read(&wanted, draw).await?;
             if found.head_is_stale {
                 self.view = View::default();
             }
@@ -167,6 +181,9 @@ impl Desk {
             for (key, document) in keys.iter().zip(&found.documents) {
                 locks.read(key.clone(), document.as_ref())?;
             }
+            for ((key, nonce), document) in waiting.iter().zip(&found.documents[keys.len()..]) {
+                locks.read_stay(key, *nonce, document.as_ref())?;
+            }
             Ok(Read {
                 names,
                 locks,
@@ -174,9 +191,36 @@ impl Desk {
                 last: found.last,
                 drawn: found.drawn,
                 head_is_stale: found.head_is_stale,
-                is_recalled: false,
                 _turn: None,
             })
+        })
+    }
+
+    /// Reads which waiters asked again, as far as it matters. It is after the locks were read: one that is another since is not
+    /// passed on.
+    pub(super) fn read_stays<'a>(
+        &'a mut self,
+        locks: &'a mut Locks,
+        now_ms: u64,
+        whose: &'a BTreeMap<LockKey, Whose>,
+    ) -> BoxFuture<'a, Result<(), ShardError>> {
+        Box::pin(async move {
+            let mut most = STAYS_FIRST;
+            loop {
+                let at = (now_ms, self.view.moment.as_ref());
+                let unread = locks.unread(whose, at, most);
+                if unread.is_empty() {
+                    break;
+                }
+                let names: Vec<Name> = unread.iter().cloned().map(ticket).collect();
+                let found = self.session.read(&names, None).await?;
+                for ((key, nonce), document) in unread.iter().zip(&found.documents) {
+                    locks.read_stay(key, *nonce, document.as_ref())?;
+                }
+                most = STAYS_NEXT;
+            }
+            locks.put_stays();
+            Ok(())
         })
     }
 
@@ -243,6 +287,10 @@ impl Desk {
             }
         })
     }
+}
+
+fn ticket((key, nonce): (LockKey, Nonce)) -> Name {
+    Name::Ticket(key, nonce)
 }
 
 /// The imports among `names`.

@@ -1,20 +1,27 @@
 //! Batches of requests about locks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     attempt::{ATTEMPTS, Changes, Desk, Read, imports_in, overtaken},
-    store::{Draw, Name, TokenChange},
+    locks::Locks,
+    store::{Draw, Draws, Name, TokenChange},
     view::View,
 };
 use crate::{
     ids::Token,
     name::LockKey,
-    shard::{Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError, rules::Batch},
+    shard::{
+        Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError,
+        rules::{Batch, Whose},
+    },
 };
 
-/// Attempts at a whole batch, before its requests are applied one by one.
-const TOGETHER: u32 = 4;
+/// Attempts at a whole batch, before its halves are applied one after the other.
+const TOGETHER: u32 = 2;
+
+/// Keys of waiters that a session remembers, at most.
+const WAITING_MAX: usize = 4096;
 
 /// Tokens that were taken from the store, for this attempt alone.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +52,7 @@ impl Drawn {
 }
 
 impl Desk {
-    /// Applies a batch: in as few commits as it takes, or request by request if one is always overtaken.
+    /// Applies a batch: in as few commits as it takes, or half by half if it is overtaken.
     pub(super) async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         // Beside the head, a request depends on a lock, and on an import unless the shard is quiet.
         let its = match batch.iter().all(|request| is_quiet(&self.view, request)) {
@@ -71,10 +78,10 @@ impl Desk {
         if let Some(answers) = self.apply(part, TOGETHER).await? {
             return Ok(answers);
         }
+        // One contended lock makes few of the others wait.
         let mut all = None;
-        for request in part.chunks(1) {
-            let applied = self.apply(request, ATTEMPTS).await;
-            let one = applied.and_then(|one| one.ok_or_else(overtaken));
+        for half in part.chunks(part.len().div_ceil(2)) {
+            let one = Box::pin(self.apply_part(half)).await;
             add(&mut all, one)?;
         }
         Ok(all.expect("it has more than one request"))
@@ -86,23 +93,40 @@ impl Desk {
         batch: &[Request],
         attempts: u32,
     ) -> Result<Option<Answers>, ShardError> {
-        let asked = batch.iter().map(|request| match request.op {
-            Op::Acquire { tokens, .. } => u64::from(tokens),
-            _ => 0,
+        // Who waited when it last asked waits still, mostly; and when it releases the lock, another one like it waits.
+        let draws = self.session.draws();
+        let asked = batch.iter().map(|request| {
+            let waiting = self.waiting.get(&request.key);
+            match (&request.op, waiting) {
+                (Op::Acquire { tokens, .. }, None) => u64::from(*tokens),
+                (Op::Release { .. }, Some((_, tokens))) if draws == Draws::Reads => {
+                    u64::from(*tokens)
+                }
+                _ => 0,
+            }
         });
         // If a request raises the last token, tokens that were drawn before it are of no use.
         let raises = batch.iter().any(may_raise);
         let asked = if raises { 0 } else { asked.sum() };
-        let (mut drawn, mut more) = (None, asked);
+        let first = if draws == Draws::Commits { 0 } else { asked };
+        let (mut drawn, mut more) = (None, first);
+        let yields = batch.iter().all(is_acquire);
+        let mut overtaken = 0;
         for attempt in 0..attempts {
-            self.pause(attempt).await;
             let recalls = attempt == 0 && !raises;
             match self.attempt(batch, drawn, more, recalls).await? {
                 Attempted::Done(answers) => return Ok(Some(answers)),
                 Attempted::TakeApart => return Ok(None),
                 Attempted::Short { of, by } => (drawn, more) = (Some(of), by),
                 // Tokens must be drawn after the locks were read: a lock may have had others since.
-                Attempted::Overtaken => (drawn, more) = (None, asked),
+                Attempted::Overtaken => {
+                    (drawn, more) = (None, asked);
+                    overtaken += 1;
+                    // Waiters give way to holders: to all who wait, a release and a renewal matter more.
+                    if yields {
+                        self.pause(overtaken).await;
+                    }
+                }
             }
         }
         Ok(None)
@@ -142,18 +166,20 @@ impl Desk {
         recalls: bool,
     ) -> Result<Option<Read>, ShardError> {
         let mut read = self.read_for(batch, drawn, more, recalls).await?;
-        let acquires = |request: &Request| matches!(request.op, Op::Acquire { .. });
-        let sees = batch.iter().any(acquires);
+        let sees = batch.iter().any(is_acquire);
         if read.head_is_stale || self.tends_grace(read.now_ms, sees).await? {
             return Ok(None);
         }
+        let now_ms = read.now_ms;
+        let whose = whose(&self.view, batch, &read.locks, now_ms);
+        self.read_stays(&mut read.locks, now_ms, &whose).await?;
         if let Some(moment) = &self.view.moment {
             read.locks.end_unchanged(moment);
         }
         Ok(Some(read))
     }
 
-    /// Applies `batch` with `drawn` tokens and `more`. `recalls`: without a read, if it can.
+    /// Applies `batch` with `drawn` tokens and `more`. `recalls`: without a read, and without a draw, if it can.
     async fn attempt(
         &mut self,
         batch: &[Request],
@@ -196,12 +222,17 @@ impl Desk {
         }
         .apply(batch);
         let keys = |is| keys_of(batch, &answers.replies, is);
-        read.locks
-            .see(&keys(is_refused), &keys(is_extended), moment.as_ref());
+        read.locks.see(
+            &keys(is_refused),
+            &keys(is_extended),
+            (read.now_ms, moment.as_ref()),
+        );
         // A clock that may be late says nothing about its steps.
         answers.now = answers.now.filter(|_| slack_ms == 0);
         let last = armed.tokens.last();
-        if !read.is_recalled && last_granted(&answers.replies, &notifications) > drawn.end() {
+        // If nobody draws before it, the commit does.
+        let draws = recalls && self.session.draws() != Draws::Reads;
+        if !draws && last_granted(&answers.replies, &notifications) > drawn.end() {
             // Nothing is committed: what the rules proved is not known.
             self.view.forget(imports_in(&read.names));
             let raised = batch.iter().zip(&answers.replies).any(raised);
@@ -217,7 +248,7 @@ impl Desk {
         let changes = Changes {
             writes: self.view.changed_imports(life, &imports, read.now_ms),
             tokens: match last > drawn.end() {
-                true if read.is_recalled => TokenChange::Next {
+                true if draws => TokenChange::Next {
                     after: drawn.end(),
                     last,
                 },
@@ -228,9 +259,31 @@ impl Desk {
             announcement: None,
         };
         Ok(match self.commit(&read, changes).await? {
-            true => Attempted::Done(answers),
+            true => {
+                self.remember_waiting(batch, &answers.replies);
+                Attempted::Done(answers)
+            }
             false => Attempted::Overtaken,
         })
+    }
+
+    fn remember_waiting(&mut self, batch: &[Request], replies: &[Reply]) {
+        for (request, reply) in batch.iter().zip(replies) {
+            match (&request.op, reply) {
+                (
+                    Op::Acquire { nonce, tokens, .. },
+                    Reply::Held {
+                        position: Some(_), ..
+                    },
+                ) if self.waiting.len() < WAITING_MAX => {
+                    let its = (*nonce, *tokens);
+                    self.waiting.insert(request.key.clone(), its);
+                }
+                // Who releases it asks again soon, perhaps: then others wait.
+                (Op::Acquire { .. }, _) => drop(self.waiting.remove(&request.key)),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -247,6 +300,25 @@ enum Attempted {
     /// The rules raised the last token, and granted tokens above that. Only a request that does one or the other can be
     /// applied. Nothing was done.
     TakeApart,
+}
+
+/// Whose stays a batch depends on: those of the first waiters, where it may pass the lock on.
+fn whose(view: &View, batch: &[Request], locks: &Locks, now_ms: u64) -> BTreeMap<LockKey, Whose> {
+    let armed = view.head.armed.as_ref();
+    let queued = locks.queued().map(|(key, lock)| {
+        let is_held = armed.is_some_and(|armed| lock.live(armed, now_ms).is_some());
+        let mut its = batch.iter().filter(|request| request.key == *key);
+        let asks_again = |request: &Request| match request.op {
+            Op::Acquire { nonce, .. } => lock.is_awaited_by(nonce),
+            _ => false,
+        };
+        let whose = match is_held && its.all(asks_again) {
+            true => Whose::Nobodys,
+            false => Whose::Firsts,
+        };
+        (key.clone(), whose)
+    });
+    queued.collect()
 }
 
 /// The keys of the requests with such replies.
@@ -284,6 +356,10 @@ fn is_quiet(view: &View, request: &Request) -> bool {
     let armed = view.head.armed.as_ref();
     let looks = matches!(request.op, Op::Adopt { .. } | Op::Remove { .. });
     !looks && armed.is_some_and(|armed| armed.is_quiet(request.map))
+}
+
+fn is_acquire(request: &Request) -> bool {
+    matches!(request.op, Op::Acquire { .. })
 }
 
 /// Whether the request may raise the last token to one that was made elsewhere.

@@ -1,22 +1,26 @@
 //! Rare requests to the whole shard, and looks at its locks.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use ringfence_ring::Slot;
 
 use super::{
     attempt::{ATTEMPTS, Changes, Desk, overtaken},
+    locks::Locks,
     store::{Name, TokenChange},
     view::View,
 };
 use crate::{
     ids::{Epoch, Incarnation, Token},
-    limits::LIST_PAGE,
+    limits::{COUNTED_MAX, LIST_PAGE},
     name::LockKey,
     shard::{
         Arm, ArmAnswer, Armed, Cursor, Declare, ForceOpen, ForcedOpen, Grace, Inspection, List,
         LockPage, MarkQuiet, ShardError, Step, Stepped,
-        rules::{self, Head, Slots},
+        rules::{self, Head, Slots, Whose},
     },
 };
 
@@ -196,13 +200,30 @@ impl Desk {
     }
 
     /// Reads the head, and `keys`, anew. Returns them with the time.
-    async fn look(
-        &mut self,
-        keys: &BTreeSet<LockKey>,
-    ) -> Result<(super::locks::Locks, u64), ShardError> {
+    async fn look(&mut self, keys: &BTreeSet<LockKey>) -> Result<(Locks, u64), ShardError> {
         self.view = View::default();
-        let read = self.read(|_| BTreeSet::new(), keys, |_| None).await?;
+        let mut read = self.read(|_| BTreeSet::new(), keys, |_| None).await?;
+        self.read_all_stays(&mut read.locks, read.now_ms, usize::MAX)
+            .await?;
         Ok((read.locks, read.now_ms))
+    }
+
+    /// As [`read_stays`](Self::read_stays), of everybody who waits in a queue of at most `longest` waiters.
+    async fn read_all_stays(
+        &mut self,
+        locks: &mut Locks,
+        now_ms: u64,
+        longest: usize,
+    ) -> Result<(), ShardError> {
+        let queued = locks.queued().map(|(key, lock)| {
+            let whose = match lock.waiters() <= longest {
+                true => Whose::Everybodys,
+                false => Whose::Firsts,
+            };
+            (key.clone(), whose)
+        });
+        let whose: BTreeMap<LockKey, Whose> = queued.collect();
+        self.read_stays(locks, now_ms, &whose).await
     }
 
     /// The holder of `key`, and its waiters.
@@ -216,22 +237,25 @@ impl Desk {
     /// A page of the locks that are held.
     pub(super) async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
         self.look(&BTreeSet::new()).await?;
-        let armed = self.view.head.armed()?;
         let after = list.after.as_ref();
         let after = after.map(|cursor| key_of(cursor, "list")).transpose()?;
         let page = self.session.page(after.as_ref(), LIST_PAGE).await?;
-        let mut locks = Vec::new();
+        let mut locks = Locks::default();
         for (key, document) in &page.documents {
             let namespace = list.namespace.as_ref();
-            let asked = namespace.is_none_or(|namespace| namespace.as_str() == key.namespace());
-            if asked {
-                let lock = rules::codec::lock(&document.content);
-                let lock = lock.map_err(super::view::malformed)?;
-                locks.extend(lock.listed(key, armed, page.now_ms));
+            if namespace.is_none_or(|namespace| namespace.as_str() == key.namespace()) {
+                locks.read(key.clone(), Some(document))?;
             }
         }
-        let next = page.next();
-        Ok(LockPage { locks, next })
+        self.read_all_stays(&mut locks, page.now_ms, COUNTED_MAX)
+            .await?;
+        let armed = self.view.head.armed()?;
+        let keys = page.documents.iter().map(|(key, _)| key);
+        let listed = keys.filter_map(|key| locks.get(key)?.listed(key, armed, page.now_ms));
+        Ok(LockPage {
+            locks: listed.collect(),
+            next: page.next(),
+        })
     }
 }
 

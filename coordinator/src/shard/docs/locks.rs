@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::store::{Document, Expected, Name, Write};
 use crate::{
     clock::Moment,
+    ids::Nonce,
     name::LockKey,
     shard::{
         ShardError,
-        rules::{self, LockState, codec},
+        rules::{self, LockState, Stay, Stays, Whose, codec},
     },
 };
 
@@ -19,8 +20,22 @@ pub(super) struct Locks(BTreeMap<LockKey, Lock>);
 #[derive(Debug)]
 struct Lock {
     version: Expected,
+    /// The last millisecond at which the document says something.
+    ends_ms: u64,
+    /// What was read of its waiters.
+    stays: Stays,
     before: LockState,
     now: LockState,
+    /// All who asked for it have to wait, or to give up.
+    is_refused: bool,
+}
+
+impl Lock {
+    /// The stays, if nothing else has changed, and the document is not to be forgotten.
+    fn changed_stays(&self, now_ms: u64) -> Option<Vec<(Nonce, Stay)>> {
+        let lasts = self.ends_ms >= now_ms;
+        lasts.then(|| self.now.changed_stays(&self.before))?
+    }
 }
 
 impl Locks {
@@ -46,10 +61,57 @@ impl Locks {
         let now = before.clone();
         let lock = Lock {
             version,
+            ends_ms: before.ends_ms().unwrap_or(0),
+            stays: Stays::new(),
             before,
             now,
+            is_refused: false,
         };
         self.0.insert(key, lock);
+    }
+
+    /// The locks that somebody may wait for.
+    pub(super) fn queued(&self) -> impl Iterator<Item = (&LockKey, &LockState)> {
+        let locks = self.0.iter().map(|(key, lock)| (key, &lock.now));
+        locks.filter(|(_, lock)| lock.waiters() > 0)
+    }
+
+    /// The waiters whose documents are to be read: at most `most` of a lock.
+    pub(super) fn unread(
+        &self,
+        whose: &BTreeMap<LockKey, Whose>,
+        at: (u64, Option<&Moment>),
+        most: usize,
+    ) -> Vec<(LockKey, Nonce)> {
+        let unread = whose.iter().flat_map(|(key, whose)| {
+            let lock = self.0.get(key).into_iter();
+            let unread = lock.flat_map(|lock| lock.now.unread(&lock.stays, *whose, at));
+            unread.map(|nonce| (key.clone(), nonce)).take(most)
+        });
+        unread.collect()
+    }
+
+    /// Puts the document of a waiter in, as it was read.
+    pub(super) fn read_stay(
+        &mut self,
+        key: &LockKey,
+        nonce: Nonce,
+        document: Option<&Document>,
+    ) -> Result<(), ShardError> {
+        let stay = document.map(|document| codec::stay(&document.content));
+        let stay = stay.transpose().map_err(super::view::malformed)?;
+        if let Some(lock) = self.0.get_mut(key) {
+            lock.stays.insert(nonce, stay);
+        }
+        Ok(())
+    }
+
+    /// All was read that is to be known of the waiters.
+    pub(super) fn put_stays(&mut self) {
+        for lock in self.0.values_mut() {
+            lock.before.put_stays(&lock.stays);
+            lock.now.put_stays(&lock.stays);
+        }
     }
 
     /// The lock of `key`.
@@ -74,11 +136,16 @@ impl Locks {
         &mut self,
         refused: &BTreeSet<&LockKey>,
         extended: &BTreeSet<&LockKey>,
-        moment: Option<&Moment>,
+        (now_ms, moment): (u64, Option<&Moment>),
     ) {
-        for (key, Lock { before, now, .. }) in &mut self.0 {
-            let moment = moment.filter(|_| refused.contains(key));
-            now.see(before, extended.contains(key), moment);
+        for (key, lock) in &mut self.0 {
+            lock.is_refused = refused.contains(key);
+            // Who asks again was there before, and sees the clock.
+            let asks_again = lock
+                .changed_stays(now_ms)
+                .is_some_and(|its| !its.is_empty());
+            let moment = moment.filter(|_| lock.is_refused && !asks_again);
+            lock.now.see(&lock.before, extended.contains(key), moment);
         }
     }
 
@@ -90,10 +157,12 @@ impl Locks {
         ahead.min().unwrap_or(u64::MAX)
     }
 
-    /// The documents that the rules left unchanged, and the versions that were read.
+    /// The documents that the rules left unchanged, and the versions that were read. Not those of locks that somebody else has:
+    /// they were so when they were read, and nothing more was answered.
     pub(super) fn checks(&self) -> impl Iterator<Item = (Name, Expected)> {
         let unchanged = self.0.iter().filter(|(_, lock)| lock.before == lock.now);
-        unchanged.map(|(key, lock)| (Name::Lock(key.clone()), lock.version))
+        let depended_on = unchanged.filter(|(_, lock)| !lock.is_refused);
+        depended_on.map(|(key, lock)| (Name::Lock(key.clone()), lock.version))
     }
 
     /// The locks that the rules changed.
@@ -102,14 +171,26 @@ impl Locks {
         changed.map(|(key, lock)| (key, &lock.now))
     }
 
-    /// The documents that the rules changed. One that says nothing any more ends at once.
+    /// The documents that the rules changed. One that says nothing any more ends at once. Waiters that asked again have theirs.
     pub(super) fn writes(&self, now_ms: u64) -> impl Iterator<Item = Write> {
         let changed = self.0.iter().filter(|(_, lock)| lock.before != lock.now);
-        changed.map(move |(key, lock)| Write {
-            name: Name::Lock(key.clone()),
-            expected: lock.version,
-            content: codec::lock_text(&lock.now),
-            ends_ms: Some(lock.now.ends_ms().unwrap_or(now_ms)),
+        changed.flat_map(move |(key, lock)| {
+            let stays = Some(lock).filter(|lock| lock.is_refused);
+            let stays = stays.and_then(|lock| lock.changed_stays(now_ms));
+            let whole = stays.is_none().then(|| Write {
+                name: Name::Lock(key.clone()),
+                expected: lock.version,
+                content: codec::lock_text(&lock.now),
+                ends_ms: Some(lock.now.ends_ms().unwrap_or(now_ms)),
+            });
+            let stays = stays.into_iter().flatten().map(|(nonce, stay)| Write {
+                name: Name::Ticket(key.clone(), nonce),
+                // A stay that an earlier request puts is shorter, and no worse.
+                expected: Expected::Any,
+                content: codec::stay_text(stay),
+                ends_ms: Some(stay.ends.at_ms),
+            });
+            stays.chain(whole)
         })
     }
 }

@@ -33,6 +33,6 @@ mod view;
 pub(crate) use member::{DocsMember, MemberView};
 pub use shard::DocsShard;
 pub use store::{
-    COMMIT_WITHIN, Commit, Committed, Document, Draw, Expected, FORGET_AFTER, Found, Glance, Inbox,
-    Name, Page, SLACK_MAX, Session, Store, TokenChange, WATCHERS, Write,
+    COMMIT_WITHIN, Commit, Committed, Document, Draw, Draws, Expected, FORGET_AFTER, Found, Glance,
+    Inbox, Name, Page, SLACK_MAX, Session, Store, TokenChange, WATCHERS, Write,
 };

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     clock::Moment,
-    ids::{ClientId, Life, Token},
+    ids::{ClientId, Life, Nonce, Token},
     name::LockKey,
     shard::{ConnectionId, ShardError},
 };
@@ -88,6 +88,11 @@ pub trait Session: fmt::Debug + Send {
     /// Documents that a commit checks or writes, at most.
     fn commit_max(&self) -> usize;
 
+    /// What draws tokens.
+    fn draws(&self) -> Draws {
+        Draws::Reads
+    }
+
     /// Now, on a clock that other processes read. `None`: there is none, or none is needed, because the server has a clock of
     /// its own, which never stands still.
     fn moment(&self) -> Option<Moment>;
@@ -136,10 +141,13 @@ pub enum Name {
     Import(Slot),
     /// The record and the queue of a lock.
     Lock(LockKey),
+    /// When a waiter of that queue asked again. Not in the queue, so that waiters do not compete with the holder.
+    Ticket(LockKey, Nonce),
 }
 
 impl Name {
-    /// The name in bytes: `head`, `topology`, `slots/0`, `import/0`, `lock/{slot}:namespace:key`.
+    /// The name in bytes: `head`, `topology`, `slots/0`, `import/0`, `lock/{slot}:namespace:key`,
+    /// `ticket/client:sequence/{slot}:namespace:key`.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Head => b"head".into(),
@@ -147,7 +155,15 @@ impl Name {
             Self::Slots(number) => format!("slots/{number}").into_bytes(),
             Self::Import(slot) => format!("import/{slot}").into_bytes(),
             Self::Lock(key) => [Self::LOCK, key.text()].concat(),
+            Self::Ticket(key, nonce) => {
+                [format!("ticket/{nonce}/").as_bytes(), key.text()].concat()
+            }
         }
+    }
+
+    /// Whether it is a lock's. There are as many of these as locks and waiters: a session remembers few.
+    pub(crate) fn is_of_a_lock(&self) -> bool {
+        matches!(self, Self::Lock(_) | Self::Ticket(..))
     }
 
     /// The beginning of the names of locks.
@@ -166,6 +182,17 @@ pub struct Document {
     pub version: u64,
     /// The text; empty if it says nothing.
     pub content: String,
+}
+
+/// What draws tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// A read.
+    Reads,
+    /// A read; or a commit, by [`TokenChange::Next`].
+    Both,
+    /// The same. Others draw too, so a read would often be in vain.
+    Commits,
 }
 
 /// Takes tokens.
@@ -296,7 +323,7 @@ pub enum TokenChange {
     AtLeast(Token),
     /// This.
     Exactly(Token),
-    /// It draws tokens, as a read does: it is done only if the last token is `after`. Needs a [`Glance`] with it.
+    /// It draws tokens, as a read does: it is done only if the last token is `after`.
     Next {
         /// The last token before.
         after: Token,

@@ -110,7 +110,7 @@ impl View {
                 let import = codec::import(&arming, epoch, content)?;
                 self.slots.put_import(*slot, import);
             }
-            Name::Head | Name::Topology | Name::Lock(_) => {}
+            Name::Head | Name::Topology | Name::Lock(_) | Name::Ticket(..) => {}
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl View {
     /// `writes` were done, as `version`.
     pub(super) fn committed(&mut self, writes: &[Write], version: u64) {
         for Write { name, .. } in writes {
-            if !matches!(name, Name::Lock(_)) {
+            if !name.is_of_a_lock() {
                 self.versions
                     .insert(name.clone(), Expected::Version(version));
             }

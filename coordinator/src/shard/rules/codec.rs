@@ -13,7 +13,7 @@ use super::{
     import::{Import, Known},
     lock_state::{Entry, LockState},
     millis,
-    queue::{Queue, Waiter},
+    queue::{Queue, Stay, Waiter},
     shares::Shares,
     sightings::Sightings,
     tokens::Tokens,
@@ -265,12 +265,13 @@ struct QueueText {
 }
 
 /// Nonce, label, mode, tokens, ticket, end, how long it was to last.
-type WaiterText = (String, String, ModeText, u32, TicketText, u64, u64);
+type WaiterText = (String, String, Option<ModeText>, u32, TicketText, u64, u64);
 
 /// Sent, claim, callers.
 type TicketText = (u64, u64, u32);
 
-/// The letter of the kind, shares, capacity, and whether it is preferred.
+/// The letter of the kind, shares, capacity, and whether it is preferred. None: as most are. Thousands of waiters have to
+/// fit into a document.
 type ModeText = (char, u32, u32, bool);
 
 /// A lock; empty if there is nothing to say.
@@ -353,7 +354,8 @@ fn waiter_text(waiter: &Waiter) -> WaiterText {
     } = *ticket;
     let ticket = (sent.as_nanos(), millis(claim), callers);
     let kind = char::from(mode.kind().letter());
-    let mode = (kind, mode.shares(), mode.capacity(), *preferred);
+    let is_usual = *mode == LockMode::Exclusive && !preferred;
+    let mode = (!is_usual).then(|| (kind, mode.shares(), mode.capacity(), *preferred));
     let (ends_ms, keep_ms) = (ends.at_ms, ends.length_ms);
     (nonce, label, mode, *tokens, ticket, ends_ms, keep_ms)
 }
@@ -423,11 +425,16 @@ fn kind(letter: char) -> Result<LockKind, Malformed> {
 fn waiter(
     (nonce, label, mode, tokens, (sent, claim, callers), at_ms, length_ms): WaiterText,
 ) -> Result<Waiter, Malformed> {
-    let (letter, count, capacity, preferred) = mode;
+    let (mode, preferred) = match mode {
+        None => (LockMode::Exclusive, false),
+        Some((letter, count, capacity, preferred)) => {
+            (LockMode::of(kind(letter)?, count, capacity), preferred)
+        }
+    };
     Ok(Waiter {
         nonce: parsed(&nonce)?,
         label: Label::new(&label),
-        mode: LockMode::of(kind(letter)?, count, capacity),
+        mode,
         preferred,
         tokens,
         ticket: Ticket {
@@ -435,6 +442,24 @@ fn waiter(
             claim: Duration::from_millis(claim),
             callers,
         },
+        ends: End { at_ms, length_ms },
+    })
+}
+
+/// Sent, end, how long it was to last.
+type StayText = (u64, u64, u64);
+
+/// When a waiter asked again.
+pub(crate) fn stay_text(Stay { sent, ends }: Stay) -> String {
+    let its: StayText = (sent.as_nanos(), ends.at_ms, ends.length_ms);
+    text(&its)
+}
+
+/// Reads a stay.
+pub(crate) fn stay(content: &str) -> Result<Stay, Malformed> {
+    let (sent, at_ms, length_ms): StayText = serde_json::from_str(content)?;
+    Ok(Stay {
+        sent: Instant::from_nanos(sent),
         ends: End { at_ms, length_ms },
     })
 }

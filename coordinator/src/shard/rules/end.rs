@@ -19,6 +19,14 @@ impl End {
         }
     }
 
+    /// The later one.
+    pub(crate) fn max(self, other: Self) -> Self {
+        match other.at_ms > self.at_ms {
+            true => other,
+            false => self,
+        }
+    }
+
     /// Sets it to at least `length_ms` from now. It is not cut short.
     pub(crate) fn extend(&mut self, length_ms: u64, now_ms: u64) {
         *self = Self::after(self.left_ms(now_ms).max(length_ms), now_ms);

@@ -3,7 +3,7 @@
 use super::{
     end::End,
     head::Armed,
-    queue::{Place, Queue, Waiter},
+    queue::{Place, Queue, Stay, Stays, Waiter, Whose},
     shares::Shares,
     sightings::Sightings,
 };
@@ -59,11 +59,58 @@ impl LockState {
         self.record_ends_ms().max().max(queue)
     }
 
+    /// Whether `nonce` is in the queue.
+    pub(crate) fn is_awaited_by(&self, nonce: Nonce) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.has(nonce))
+    }
+
+    /// As [`Queue::unread`].
+    pub(crate) fn unread(
+        &self,
+        stays: &Stays,
+        whose: Whose,
+        (now_ms, moment): (u64, Option<&Moment>),
+    ) -> impl Iterator<Item = Nonce> {
+        let outlasts = move |queue: &Queue| {
+            moment.is_some_and(|moment| self.queue_seen.outlast(queue.ends(), moment))
+        };
+        self.queue.iter().flat_map(move |queue| {
+            let all = whose == Whose::Everybodys || queue.is_full() || outlasts(queue);
+            let some = all || whose == Whose::Firsts;
+            let queue = some.then_some(queue).into_iter();
+            queue.flat_map(move |queue| queue.unread(stays, all, now_ms))
+        })
+    }
+
+    /// As [`Queue::put_stays`]. A waiter that asked again was seen in vain.
+    pub(crate) fn put_stays(&mut self, stays: &Stays) {
+        let queue = self.queue.as_mut();
+        if queue.is_some_and(|queue| queue.put_stays(stays)) {
+            self.queue_seen = Sightings::default();
+        }
+    }
+
+    /// As [`Queue::changed_stays`].
+    pub(crate) fn changed_stays(&self, before: &Self) -> Option<Vec<(Nonce, Stay)>> {
+        let (queue, queue_before) = (self.queue.as_deref()?, before.queue.as_deref()?);
+        let is_same = self.record == before.record
+            && self.shares == before.shares
+            && self.records_seen == before.records_seen
+            && self.queue_seen == before.queue_seen
+            && self.extensions == before.extensions;
+        is_same.then(|| queue.changed_stays(queue_before))?
+    }
+
     /// The last millisecond of each record.
     pub(crate) fn record_ends_ms(&self) -> impl Iterator<Item = u64> {
         let shares = self.shares.iter().flat_map(|shares| shares.entries());
         let entries = self.record.iter().chain(shares);
         entries.map(|entry| entry.expires.at_ms)
+    }
+
+    /// The number of waiters, including ended ones.
+    pub(crate) fn waiters(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.len())
     }
 
     /// Whether the document has a record, which may have expired.

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::end::End;
 use crate::{
+    clock::Instant,
     ids::Nonce,
     limits::{COUNTED_MAX, WAITERS_MAX},
     name::Label,
@@ -26,7 +27,44 @@ pub(crate) struct Waiter {
     pub(crate) ends: End,
 }
 
+/// What changes when a waiter asks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stay {
+    pub(crate) sent: Instant,
+    pub(crate) ends: End,
+}
+
+/// Whose stays are of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Nobodys,
+    /// Those of the first waiters, until one that waits.
+    Firsts,
+    Everybodys,
+}
+
+/// Stays that were read. `None`: there is none.
+pub(crate) type Stays = HashMap<Nonce, Option<Stay>>;
+
 impl Waiter {
+    fn stay(&self) -> Stay {
+        Stay {
+            sent: self.ticket.sent,
+            ends: self.ends,
+        }
+    }
+
+    /// Puts a stay in, unless it is an earlier one.
+    fn put_stay(&mut self, Stay { sent, ends }: Stay) {
+        self.ticket.sent = self.ticket.sent.max(sent);
+        self.ends = self.ends.max(ends);
+    }
+
+    /// Whether it asked in the first half of its stay: nothing later is of interest.
+    fn is_fresh(&self, now_ms: u64) -> bool {
+        self.ends.at_ms.saturating_sub(now_ms) > self.ends.length_ms / 2
+    }
+
     /// Whether it is `known`, and did not ask again.
     fn is_as(&self, known: &Self) -> bool {
         self.ticket == known.ticket && self.ends.is_within(known.ends)
@@ -54,6 +92,8 @@ pub(crate) struct Queue {
     last_number: i64,
     /// The latest end of a waiter, which may have left since.
     ends: End,
+    /// Waiters of whom it is not known whether they asked again: they count as waiting.
+    unread: HashSet<Nonce>,
 }
 
 impl Queue {
@@ -72,6 +112,7 @@ impl Queue {
             last_number: waiters.len() as i64,
             waiters: waiters.into_iter().map(|its| (its.1.nonce, its)).collect(),
             ends,
+            unread: HashSet::new(),
         }
     }
 
@@ -98,6 +139,68 @@ impl Queue {
         }
     }
 
+    /// The waiters of whom it is to be read whether they asked again: until the first that waits, or of `all`. `stays` are
+    /// those that were read.
+    pub(crate) fn unread(
+        &self,
+        stays: &Stays,
+        all: bool,
+        now_ms: u64,
+    ) -> impl Iterator<Item = Nonce> {
+        let is_known_to_wait = move |waiter: &Waiter| {
+            let stay = stays.get(&waiter.nonce);
+            let ends = stay.map(|stay| stay.map_or(waiter.ends, |stay| stay.ends.max(waiter.ends)));
+            waiter.is_fresh(now_ms) || ends.is_some_and(|ends| ends.at_ms >= now_ms)
+        };
+        let waiters = self.order.iter().map(|(_, nonce)| &self.waiters[nonce].1);
+        let looked_at = waiters.take_while(move |waiter| all || !is_known_to_wait(waiter));
+        let nonces = looked_at.map(|waiter| waiter.nonce);
+        nonces.filter(|nonce| !stays.contains_key(nonce))
+    }
+
+    /// Puts the stays in that were read. Returns whether the latest end is a later one.
+    pub(crate) fn put_stays(&mut self, stays: &Stays) -> bool {
+        let before = self.ends;
+        for (nonce, (_, waiter)) in &mut self.waiters {
+            match stays.get(nonce) {
+                Some(stay) => stay.into_iter().for_each(|stay| waiter.put_stay(*stay)),
+                None => drop(self.unread.insert(*nonce)),
+            }
+            self.ends = self.ends.max(waiter.ends);
+        }
+        self.ends != before
+    }
+
+    /// The stays that are not as in `before`. `None`: there are other differences.
+    pub(crate) fn changed_stays(&self, before: &Self) -> Option<Vec<(Nonce, Stay)>> {
+        if self.order != before.order {
+            return None;
+        }
+        let mut changed = Vec::new();
+        for (nonce, (_, waiter)) in &self.waiters {
+            let (_, known) = before.waiters.get(nonce)?;
+            if waiter == known {
+                continue;
+            }
+            let stay = waiter.stay();
+            let mut known = known.clone();
+            (known.ticket.sent, known.ends) = (stay.sent, stay.ends);
+            if known != *waiter {
+                return None;
+            }
+            changed.push((*nonce, stay));
+        }
+        Some(changed)
+    }
+
+    pub(super) fn has(&self, nonce: Nonce) -> bool {
+        self.waiters.contains_key(&nonce)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.order.len() >= WAITERS_MAX as usize
+    }
+
     /// The number of waiters, including ended ones.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
@@ -116,18 +219,23 @@ impl Queue {
     /// The waiters that have not ended, in order.
     pub(crate) fn live(&self, now_ms: u64) -> impl Iterator<Item = &Waiter> {
         let waiters = self.order.iter().map(|(_, nonce)| &self.waiters[nonce].1);
-        waiters.filter(move |waiter| waiter.ends.at_ms >= now_ms)
+        waiters.filter(move |waiter| self.waits(waiter, now_ms))
+    }
+
+    fn waits(&self, waiter: &Waiter, now_ms: u64) -> bool {
+        waiter.ends.at_ms >= now_ms || self.unread.contains(&waiter.nonce)
     }
 
     /// Whether no waiter is left, or all have ended. Then the queue does not count.
     pub(crate) fn has_ended(&self, now_ms: u64) -> bool {
-        self.is_empty() || now_ms > self.ends.at_ms
+        self.is_empty() || (now_ms > self.ends.at_ms && self.unread.is_empty())
     }
 
     /// Puts `waiter` at the end, if it is preferred at the end of those that are. A waiter that is in the queue keeps its place, and the later `sent` of the two. `None`:
     /// there is no room.
     pub(crate) fn enter(&mut self, mut waiter: Waiter, now_ms: u64) -> Option<Place> {
         let (nonce, ends) = (waiter.nonce, waiter.ends);
+        self.unread.remove(&nonce);
         let new = match self.waiters.get_mut(&nonce) {
             Some((_, known)) => {
                 waiter.ticket.sent = waiter.ticket.sent.max(known.ticket.sent);
@@ -145,9 +253,7 @@ impl Queue {
                 true
             }
         };
-        if ends.at_ms > self.ends.at_ms {
-            self.ends = ends;
-        }
+        self.ends = self.ends.max(ends);
         let position = self.position(nonce)? as u32;
         Some(Place { position, new })
     }
@@ -157,13 +263,14 @@ impl Queue {
         if let Some(position) = self.position(nonce) {
             self.order.remove(position);
             self.waiters.remove(&nonce);
+            self.unread.remove(&nonce);
         }
     }
 
     /// The first waiter that has not ended. Ended ones before it are dropped.
     pub(crate) fn first(&mut self, now_ms: u64) -> Option<&Waiter> {
         while let Some((_, nonce)) = self.order.front() {
-            if self.waiters[nonce].1.ends.at_ms >= now_ms {
+            if self.waits(&self.waiters[nonce].1, now_ms) {
                 break;
             }
             self.waiters.remove(nonce);
@@ -174,13 +281,14 @@ impl Queue {
     }
 
     fn make_room(&mut self, now_ms: u64) -> Option<()> {
-        if self.order.len() >= WAITERS_MAX as usize {
+        if self.is_full() {
+            let unread = &self.unread;
             self.waiters
-                .retain(|_, (_, waiter)| waiter.ends.at_ms >= now_ms);
+                .retain(|nonce, (_, waiter)| waiter.ends.at_ms >= now_ms || unread.contains(nonce));
             let waiters = &self.waiters;
             self.order.retain(|(_, nonce)| waiters.contains_key(nonce));
         }
-        (self.order.len() < WAITERS_MAX as usize).then_some(())
+        (!self.is_full()).then_some(())
     }
 
     fn position(&self, nonce: Nonce) -> Option<usize> {

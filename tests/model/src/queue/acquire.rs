@@ -2,7 +2,7 @@
 
 use super::{
     Event, Nonce, QueueModel, Rule, World,
-    network::{Answer, Ask, Grant, Push},
+    network::{Answer, Ask, Grant, Push, Request},
     state::{Attempt, Memory, Phase, Record, Slot, Ticket},
 };
 
@@ -59,13 +59,30 @@ impl QueueModel {
         match self.live_record(world) {
             Some(record) if record.nonce == nonce => Some(self.found(world, record)),
             _ if sealed => None,
+            Some(_) if self.config.tickets_apart && world.shard.memory.awaits(nonce) => {
+                let ask = Ask::Stay;
+                world.network.put(Request { nonce, ask, age });
+                None
+            }
             Some(record) => {
                 self.queue(&mut world.shard.memory, nonce, age);
-                self.push(world, Push::Contended(record.nonce));
+                let first = world.shard.memory.queue.first();
+                if first.is_some_and(|first| first.nonce == nonce) {
+                    self.push(world, Push::Contended(record.nonce));
+                }
                 Some(Answer::Held)
             }
             None => Some(Answer::Granted(self.grant(world, nonce, self.config.lease))),
         }
+    }
+
+    /// The shard: it looked at the lock before, and the lock may be another since.
+    pub(super) fn stay_at_shard(&self, world: &mut World, nonce: Nonce, age: u8) -> Answer {
+        match world.shard.memory.awaits(nonce) {
+            true => self.queue(&mut world.shard.memory, nonce, age),
+            false => world.ledger.happened = Some(Event::StayedInVain),
+        }
+        Answer::Held
     }
 
     /// A re-check finds the grant made to it.

@@ -25,6 +25,8 @@ pub struct Configuration {
     pub abandons: bool,
     /// Whether an answer arrives in the step that makes it: fewer states, more processes.
     pub answers_at_once: bool,
+    /// Whether a re-check looks at the lock first, and puts its ticket later.
+    pub tickets_apart: bool,
     /// Whether pushes arrive at all, now and then.
     pub pushes: bool,
     /// The processes whose clocks keep time with the shard.
@@ -93,6 +95,7 @@ impl Configuration {
             lingers: false,
             abandons: true,
             answers_at_once: false,
+            tickets_apart: false,
             pushes: true,
             pace: Pace::Free,
             wait_max: 0,
@@ -147,6 +150,7 @@ fn waiting() -> Vec<Configuration> {
     use Event::{GrantFound, TurnTaken};
     let new = Configuration::new;
     let reaches = &[TurnTaken, GrantFound];
+    let apart = &[TurnTaken, GrantFound, Event::StayedInVain];
     let two = [budget(2, 0, 0, 0), budget(1, 2, 0, 0)];
     let once = budget(1, 0, 0, 0);
     let three = [once, budget(1, 1, 0, 0), once];
@@ -184,6 +188,17 @@ fn waiting() -> Vec<Configuration> {
             reaches: &[TurnTaken, Event::GrantedElsewhere],
             ..new("sealed-with-a-queue", &three)
         },
+        Configuration {
+            tickets_apart: true,
+            reaches: apart,
+            ..new("tickets-apart", &[budget(1, 0, 1, 0), budget(1, 2, 0, 0)])
+        },
+        Configuration {
+            tickets_apart: true,
+            answers_at_once: true,
+            reaches: apart,
+            ..new("tickets-apart-of-three", &[once, budget(1, 2, 0, 0), once])
+        },
     ]
 }
 
@@ -203,6 +218,11 @@ fn restarts() -> Vec<Configuration> {
             answers_at_once: true,
             reaches,
             ..new("two-restarts", &two).restarting()
+        },
+        Configuration {
+            tickets_apart: true,
+            reaches,
+            ..new("restart-tickets-apart", &two).restarting()
         },
         Configuration {
             answers_at_once: true,

@@ -39,7 +39,7 @@ impl QueueModel {
         let acquires = network.asks(nonce).any(|ask| ask == Ask::Acquire);
         let matters = passes || acquires || knows(shard, nonce);
         match ask {
-            Ask::Acquire => true,
+            Ask::Acquire | Ask::Stay => true,
             Ask::Release => {
                 let renews = |ask| matches!(ask, Ask::Renew(_)); // in grace it brings a record back
                 matters || network.asks(nonce).any(renews) || self.breaks(Rule::ReleaseByNonce)

@@ -27,6 +27,8 @@ pub enum Event {
     TurnTaken,
     /// A turn was taken that the shard gave after a restart.
     TurnTakenAfterRestart,
+    /// A ticket was put again, and was in the queue no more.
+    StayedInVain,
     /// A re-check found the grant already made to it.
     GrantFound,
     /// A local waiter got the lock without asking the shard.

@@ -33,6 +33,8 @@ pub struct Request {
 pub enum Ask {
     /// Grant it, or queue it; a re-check is the same again.
     Acquire,
+    /// What is left of a re-check that found another holder: its ticket, if it is in the queue.
+    Stay,
     /// Extend the record; in grace put it back, with this token.
     Renew(Token),
     /// More tokens; the guard's n-th such request.
@@ -104,7 +106,11 @@ pub enum Push {
 
 impl Network {
     pub(super) fn send(&mut self, nonce: Nonce, ask: Ask) {
-        let request = Request { nonce, ask, age: 0 };
+        self.put(Request { nonce, ask, age: 0 });
+    }
+
+    /// A part of a request that was served goes on.
+    pub(super) fn put(&mut self, request: Request) {
         let place = self.requests.partition_point(|other| *other < request);
         self.requests.insert(place, request);
     }

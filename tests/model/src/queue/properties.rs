@@ -109,6 +109,7 @@ pub(super) fn reached(event: Event) -> Property<QueueModel> {
         Event::TurnTakenAfterRestart => {
             sometimes!(TurnTakenAfterRestart, "a turn is taken after a restart")
         }
+        Event::StayedInVain => sometimes!(StayedInVain, "a ticket is put again in vain"),
         Event::GrantFound => sometimes!(GrantFound, "a re-check finds its grant"),
         Event::HandedOff => sometimes!(HandedOff, "a hand-off"),
         Event::GrantedAgain => sometimes!(GrantedAgain, "a grant while lingering"),

@@ -185,7 +185,10 @@ impl Process {
 
 impl Memory {
     pub(super) fn knows(&self, nonce: Nonce) -> bool {
-        self.record.is_some_and(|record| record.nonce == nonce)
-            || self.queue.iter().any(|ticket| ticket.nonce == nonce)
+        self.record.is_some_and(|record| record.nonce == nonce) || self.awaits(nonce)
+    }
+
+    pub(super) fn awaits(&self, nonce: Nonce) -> bool {
+        self.queue.iter().any(|ticket| ticket.nonce == nonce)
     }
 }

@@ -40,6 +40,7 @@ impl QueueModel {
         let before = (world.restarts > 0).then(|| world.shard.memory.clone());
         let answer = match ask {
             Ask::Acquire => self.acquire_at_shard(world, nonce, age),
+            Ask::Stay => Some(self.stay_at_shard(world, nonce, age)),
             Ask::Renew(token) => Some(self.renew_at_shard(world, nonce, token)),
             Ask::Reserve(number) => Some(self.reserve_at_shard(world, nonce, number)),
             Ask::Release => {

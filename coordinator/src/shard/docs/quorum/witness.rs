@@ -9,7 +9,7 @@ use crate::{
     clock::{Clock, Instant, Moment},
     ids::Token,
     shard::{
-        docs::{Glance, SLACK_MAX},
+        docs::{Draws, Glance, SLACK_MAX},
         rules::millis,
     },
 };
@@ -21,7 +21,7 @@ pub(crate) struct Witness<R> {
     /// Whether there are locks: the home of a topology needs no clock.
     pub(crate) keeps_locks: bool,
     /// Held by a session that draws tokens.
-    pub(crate) draws: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
     known: Mutex<Known<R>>,
 }
 
@@ -40,7 +40,7 @@ impl<R: Copy + Default + Ord> Witness<R> {
         Self {
             clock,
             keeps_locks,
-            draws: Arc::default(),
+            turn: Arc::default(),
             known: Mutex::new(Known {
                 clock: None,
                 tokens: None,
@@ -71,7 +71,7 @@ impl<R: Copy + Default + Ord> Witness<R> {
     /// As [`Session::glance`](crate::shard::docs::Session::glance).
     pub(crate) async fn glance(&self, tokens: bool) -> Option<Glance> {
         let turn = match tokens {
-            true => Some(self.draws.clone().lock_owned().await),
+            true => Some(self.turn.clone().lock_owned().await),
             false => None,
         };
         let now = self.now();
@@ -89,6 +89,14 @@ impl<R: Copy + Default + Ord> Witness<R> {
             last: known.tokens?.0,
             turn,
         })
+    }
+
+    /// As [`Session::draws`](crate::shard::docs::Session::draws).
+    pub(crate) fn draws(&self) -> Draws {
+        match self.known.lock().draws_alone {
+            true => Draws::Both,
+            false => Draws::Commits,
+        }
     }
 
     /// A draw found the last token as it was known, or another one: then the next draw follows a read.
