@@ -9,11 +9,17 @@ use std::{
 
 /// Runs `bench`, which prints its table and leaves no file.
 fn smoke(bench: &str) {
+    smoke_of(bench, &[]);
+}
+
+/// The same, with `options`.
+fn smoke_of(bench: &str, options: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     // Databases run as nobody if this runs as root.
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence-bench"));
-    command.args([bench, "--smoke"]).current_dir(dir.path());
+    command.args([bench, "--smoke"]).args(options);
+    command.current_dir(dir.path());
     let output = command.env("TMPDIR", dir.path()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (shown, said) = (text(&output.stdout), text(&output.stderr));
@@ -27,6 +33,11 @@ fn smoke(bench: &str) {
 #[test]
 fn backends() {
     smoke("backends");
+}
+
+#[test]
+fn a_crowd() {
+    smoke_of("backends", &["--crowd"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{hint::black_box, time::Duration};
 
 use clap::ValueEnum;
-use ringfence_client::{Client, Lock};
+use ringfence_client::{Builder, Client, Lock};
 use ringfence_coordinator::{ids::ClientId, name::KeyPrefix, shard::ServerOptions};
 use ringfence_test_support::database::{
     mariadb::MariaDb, postgresql::PostgreSql, zookeeper::Zookeeper,
@@ -12,8 +12,8 @@ use ringfence_test_support::database::{
 use super::recipes::{Connection, Recipe, on_etcd, on_mariadb, on_postgresql, on_zookeeper};
 use crate::{Failure, LEASE, etcd::Etcd};
 
-/// For 64 tasks of recipes, and ours.
-const SETTINGS: [(&str, &str); 1] = [("max_connections", "300")];
+/// For a crowd of 100 clients.
+const SETTINGS: [(&str, &str); 1] = [("max_connections", "1200")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
@@ -85,6 +85,7 @@ pub(crate) struct Server {
     client: Client,
     without_hand_off: Client,
     connections: Vec<Connection>,
+    url: String,
     /// Ends with this value.
     _server: Process,
 }
@@ -139,18 +140,28 @@ impl Engine {
         };
         let options = ServerOptions::new(url.parse()?, ClientId(0), KeyPrefix::default());
         options.prepare().await?;
-        let builder = || Client::builder().servers(&*url).servers_are_new(true);
         Ok(Server {
             engine: self,
-            client: builder().build().await?,
-            without_hand_off: builder().handoff(0, Duration::ZERO).build().await?,
+            client: client_of(&url).build().await?,
+            without_hand_off: client_of(&url).handoff(0, Duration::ZERO).build().await?,
             connections,
+            url,
             _server: server,
         })
     }
 }
 
+fn client_of(url: &str) -> Builder {
+    Client::builder().servers(url).servers_are_new(true)
+}
+
 impl Server {
+    /// One more client, as another process is one.
+    pub(crate) async fn client_without_hand_off(&self) -> Result<Client, Failure> {
+        let builder = client_of(&self.url).connect_within(Duration::from_secs(60));
+        Ok(builder.handoff(0, Duration::ZERO).build().await?)
+    }
+
     pub(crate) fn tasks(&self, situation: Situation, kind: Kind) -> Vec<Task> {
         let tasks = (0..).zip(&self.connections);
         let task = |(number, connection): (i32, &Connection)| {

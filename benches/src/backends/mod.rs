@@ -8,11 +8,12 @@
 //! recipe has a connection of its own, over TCP, as we have. In each round every contender has its turn, in another order
 //! each time, and Ringfence takes part twice. Servers sync every commit, as they do by default.
 //!
-//! *Not* measured: networks, several processes, how busy the servers are.
+//! *Not* measured: networks, several processes, how busy the servers are. `crowd.rs`: many clients that want one key.
 //!
-//! Run: `scripts/bench backends [--quick]`.
+//! Run: `scripts/bench backends [--crowd] [--quick]`.
 
 mod contenders;
+mod crowd;
 mod measure;
 mod recipes;
 mod report;
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     /// Only this server, again for more of them.
     #[arg(long)]
     on: Vec<Engine>,
+    /// Instead: how 10 and how 100 clients pass one key on.
+    #[arg(long)]
+    crowd: bool,
 }
 
 impl Options {
@@ -52,9 +56,17 @@ impl Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    let is_wanted = |engine: &Engine| options.on.is_empty() || options.on.contains(engine);
+    if options.crowd {
+        let plan = crowd::Plan::of(options.common.effort());
+        let mut rows = Vec::new();
+        for engine in Engine::ALL.into_iter().filter(is_wanted) {
+            rows.extend(crowd::run(engine, &plan).await?);
+        }
+        return crowd::publish(plan, rows, &options.common);
+    }
     let plan = options.plan();
     let mut rows = Vec::new();
-    let is_wanted = |engine: &Engine| options.on.is_empty() || options.on.contains(engine);
     for engine in Engine::ALL.into_iter().filter(is_wanted) {
         // One server runs at a time.
         let server = engine.start(plan.tasks).await?;

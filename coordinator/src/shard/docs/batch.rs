@@ -222,6 +222,7 @@ impl Desk {
         }
         .apply(batch);
         let keys = |is| keys_of(batch, &answers.replies, is);
+        read.locks.keep_waiting(&keys(keeps_waiting));
         read.locks.see(
             &keys(is_refused),
             &keys(is_extended),
@@ -335,6 +336,11 @@ fn keys_of<'a>(
 /// Whether somebody else has what was asked for.
 fn is_refused(reply: &Reply) -> bool {
     matches!(reply, Reply::Held { .. } | Reply::OtherKind { .. })
+}
+
+/// Whether the sender has to ask again: nothing is granted.
+fn keeps_waiting(reply: &Reply) -> bool {
+    is_refused(reply) || matches!(reply, Reply::Grace { .. })
 }
 
 /// Whether the sender counts a deadline from the request.

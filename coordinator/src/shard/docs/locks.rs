@@ -9,7 +9,7 @@ use crate::{
     name::LockKey,
     shard::{
         ShardError,
-        rules::{self, LockState, Stay, Stays, Whose, codec},
+        rules::{self, LockState, Stays, Whose, codec},
     },
 };
 
@@ -26,15 +26,25 @@ struct Lock {
     stays: Stays,
     before: LockState,
     now: LockState,
-    /// All who asked for it have to wait, or to give up.
-    is_refused: bool,
+    /// Who asked for it has to wait, or to give up.
+    keeps_waiting: bool,
 }
 
 impl Lock {
-    /// The stays, if nothing else has changed, and the document is not to be forgotten.
-    fn changed_stays(&self, now_ms: u64) -> Option<Vec<(Nonce, Stay)>> {
-        let lasts = self.ends_ms >= now_ms;
-        lasts.then(|| self.now.changed_stays(&self.before))?
+    /// The document of a waiter that asked again, if nothing else has changed, and the lock's is not to be forgotten.
+    fn changed_stay(&self, key: &LockKey, now_ms: u64) -> Option<Write> {
+        let lasts = self.keeps_waiting && self.ends_ms >= now_ms;
+        let (nonce, stay) = lasts.then(|| self.now.changed_stay(&self.before))??;
+        Some(Write {
+            name: Name::Ticket(key.clone(), nonce),
+            // An earlier request's, put late, ends sooner, and is no worse. A store counts what it makes.
+            expected: match self.stays.get(&nonce) {
+                Some(None) => Expected::Absent,
+                _ => Expected::Any,
+            },
+            content: codec::stay_text(stay),
+            ends_ms: Some(stay.ends.at_ms),
+        })
     }
 }
 
@@ -65,7 +75,7 @@ impl Locks {
             stays: Stays::new(),
             before,
             now,
-            is_refused: false,
+            keeps_waiting: false,
         };
         self.0.insert(key, lock);
     }
@@ -131,6 +141,13 @@ impl Locks {
         locks.for_each(|lock| lock.now.end_unchanged(moment));
     }
 
+    /// Who asked for `these` has to wait.
+    pub(super) fn keep_waiting(&mut self, these: &BTreeSet<&LockKey>) {
+        for (key, lock) in &mut self.0 {
+            lock.keeps_waiting = these.contains(key);
+        }
+    }
+
     /// Keeps when the `refused` locks were seen as they are, and forgets it of those that were extended, or have changed.
     pub(super) fn see(
         &mut self,
@@ -139,12 +156,9 @@ impl Locks {
         (now_ms, moment): (u64, Option<&Moment>),
     ) {
         for (key, lock) in &mut self.0 {
-            lock.is_refused = refused.contains(key);
             // Who asks again was there before, and sees the clock.
-            let asks_again = lock
-                .changed_stays(now_ms)
-                .is_some_and(|its| !its.is_empty());
-            let moment = moment.filter(|_| lock.is_refused && !asks_again);
+            let asks_again = lock.changed_stay(key, now_ms).is_some();
+            let moment = moment.filter(|_| refused.contains(key) && !asks_again);
             lock.now.see(&lock.before, extended.contains(key), moment);
         }
     }
@@ -161,7 +175,7 @@ impl Locks {
     /// they were so when they were read, and nothing more was answered.
     pub(super) fn checks(&self) -> impl Iterator<Item = (Name, Expected)> {
         let unchanged = self.0.iter().filter(|(_, lock)| lock.before == lock.now);
-        let depended_on = unchanged.filter(|(_, lock)| !lock.is_refused);
+        let depended_on = unchanged.filter(|(_, lock)| !lock.keeps_waiting);
         depended_on.map(|(key, lock)| (Name::Lock(key.clone()), lock.version))
     }
 
@@ -174,23 +188,13 @@ impl Locks {
     /// The documents that the rules changed. One that says nothing any more ends at once. Waiters that asked again have theirs.
     pub(super) fn writes(&self, now_ms: u64) -> impl Iterator<Item = Write> {
         let changed = self.0.iter().filter(|(_, lock)| lock.before != lock.now);
-        changed.flat_map(move |(key, lock)| {
-            let stays = Some(lock).filter(|lock| lock.is_refused);
-            let stays = stays.and_then(|lock| lock.changed_stays(now_ms));
-            let whole = stays.is_none().then(|| Write {
+        changed.map(move |(key, lock)| {
+            lock.changed_stay(key, now_ms).unwrap_or_else(|| Write {
                 name: Name::Lock(key.clone()),
                 expected: lock.version,
                 content: codec::lock_text(&lock.now),
                 ends_ms: Some(lock.now.ends_ms().unwrap_or(now_ms)),
-            });
-            let stays = stays.into_iter().flatten().map(|(nonce, stay)| Write {
-                name: Name::Ticket(key.clone(), nonce),
-                // A stay that an earlier request puts is shorter, and no worse.
-                expected: Expected::Any,
-                content: codec::stay_text(stay),
-                ends_ms: Some(stay.ends.at_ms),
-            });
-            stays.chain(whole)
+            })
         })
     }
 }

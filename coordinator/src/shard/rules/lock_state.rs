@@ -90,15 +90,15 @@ impl LockState {
         }
     }
 
-    /// As [`Queue::changed_stays`].
-    pub(crate) fn changed_stays(&self, before: &Self) -> Option<Vec<(Nonce, Stay)>> {
+    /// As [`Queue::changed_stay`].
+    pub(crate) fn changed_stay(&self, before: &Self) -> Option<(Nonce, Stay)> {
         let (queue, queue_before) = (self.queue.as_deref()?, before.queue.as_deref()?);
         let is_same = self.record == before.record
             && self.shares == before.shares
             && self.records_seen == before.records_seen
             && self.queue_seen == before.queue_seen
             && self.extensions == before.extensions;
-        is_same.then(|| queue.changed_stays(queue_before))?
+        is_same.then(|| queue.changed_stay(queue_before))?
     }
 
     /// The last millisecond of each record.

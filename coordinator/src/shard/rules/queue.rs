@@ -171,26 +171,23 @@ impl Queue {
         self.ends != before
     }
 
-    /// The stays that are not as in `before`. `None`: there are other differences.
-    pub(crate) fn changed_stays(&self, before: &Self) -> Option<Vec<(Nonce, Stay)>> {
-        if self.order != before.order {
-            return None;
-        }
-        let mut changed = Vec::new();
-        for (nonce, (_, waiter)) in &self.waiters {
-            let (_, known) = before.waiters.get(nonce)?;
-            if waiter == known {
-                continue;
-            }
-            let stay = waiter.stay();
-            let mut known = known.clone();
-            (known.ticket.sent, known.ends) = (stay.sent, stay.ends);
-            if known != *waiter {
-                return None;
-            }
-            changed.push((*nonce, stay));
-        }
-        Some(changed)
+    /// The stay that is not as in `before`, if that is all that changed.
+    pub(crate) fn changed_stay(&self, before: &Self) -> Option<(Nonce, Stay)> {
+        let is_same = |nonce: &Nonce, waiter: &Waiter| {
+            let known = before.waiters.get(nonce);
+            known.is_some_and(|(_, known)| known == waiter)
+        };
+        let waiters = self
+            .waiters
+            .iter()
+            .map(|(nonce, (_, waiter))| (nonce, waiter));
+        let mut changed = waiters.filter(|(nonce, waiter)| !is_same(nonce, waiter));
+        let (nonce, waiter) = changed.next()?;
+        let (_, known) = before.waiters.get(nonce)?;
+        let (stay, mut again) = (waiter.stay(), known.clone());
+        (again.ticket.sent, again.ends) = (stay.sent, stay.ends);
+        let is_all = again == *waiter && changed.next().is_none() && self.order == before.order;
+        is_all.then_some((*nonce, stay))
     }
 
     pub(super) fn has(&self, nonce: Nonce) -> bool {
