@@ -9,6 +9,7 @@ use super::{
     view::View,
 };
 use crate::{
+    clock::Moment,
     ids::Token,
     name::LockKey,
     shard::{
@@ -93,22 +94,13 @@ impl Desk {
         batch: &[Request],
         attempts: u32,
     ) -> Result<Option<Answers>, ShardError> {
-        // Who waited when it last asked waits still, mostly; and when it releases the lock, another one like it waits.
-        let draws = self.session.draws();
-        let asked = batch.iter().map(|request| {
-            let waiting = self.waiting.get(&request.key);
-            match (&request.op, waiting) {
-                (Op::Acquire { tokens, .. }, None) => u64::from(*tokens),
-                (Op::Release { .. }, Some((_, tokens))) if draws == Draws::Reads => {
-                    u64::from(*tokens)
-                }
-                _ => 0,
-            }
-        });
         // If a request raises the last token, tokens that were drawn before it are of no use.
         let raises = batch.iter().any(may_raise);
-        let asked = if raises { 0 } else { asked.sum() };
-        let first = if draws == Draws::Commits { 0 } else { asked };
+        let asked = if raises { 0 } else { self.asked(batch) };
+        let first = match self.session.draws() {
+            Draws::Commits => 0,
+            Draws::Both | Draws::Reads => asked,
+        };
         let (mut drawn, mut more) = (None, first);
         let yields = batch.iter().all(is_acquire);
         let mut overtaken = 0;
@@ -130,6 +122,23 @@ impl Desk {
             }
         }
         Ok(None)
+    }
+
+    /// The tokens that `batch` takes, probably: who waited when it last asked waits still; and when it releases the lock,
+    /// another one like it waits.
+    fn asked(&self, batch: &[Request]) -> u64 {
+        let draws = self.session.draws();
+        let tokens = batch.iter().map(|request| {
+            let waiting = self.waiting.get(&request.key);
+            match (&request.op, waiting) {
+                (Op::Acquire { tokens, .. }, None) => u64::from(*tokens),
+                (Op::Release { .. }, Some((_, tokens))) if draws == Draws::Reads => {
+                    u64::from(*tokens)
+                }
+                _ => 0,
+            }
+        });
+        tokens.sum()
     }
 
     /// Reads what `batch` depends on, and draws `more` tokens. `recalls`: does without, if it can.
@@ -221,13 +230,8 @@ impl Desk {
             slack_ms,
         }
         .apply(batch);
-        let keys = |is| keys_of(batch, &answers.replies, is);
-        read.locks.keep_waiting(&keys(keeps_waiting));
-        read.locks.see(
-            &keys(is_refused),
-            &keys(is_extended),
-            (read.now_ms, moment.as_ref()),
-        );
+        let at = (read.now_ms, moment.as_ref());
+        see(&mut read.locks, batch, &answers.replies, at);
         // A clock that may be late says nothing about its steps.
         answers.now = answers.now.filter(|_| slack_ms == 0);
         let last = armed.tokens.last();
@@ -248,14 +252,7 @@ impl Desk {
         let life = self.session.life();
         let changes = Changes {
             writes: self.view.changed_imports(life, &imports, read.now_ms),
-            tokens: match last > drawn.end() {
-                true if draws => TokenChange::Next {
-                    after: drawn.end(),
-                    last,
-                },
-                true => TokenChange::AtLeast(last),
-                false => TokenChange::None,
-            },
+            tokens: token_change(drawn, last, draws),
             notifications,
             announcement: None,
         };
@@ -268,23 +265,39 @@ impl Desk {
         })
     }
 
+    /// Keeps who waits. Who releases a lock asks again soon, perhaps, and waits then.
     fn remember_waiting(&mut self, batch: &[Request], replies: &[Reply]) {
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.clear();
+        }
         for (request, reply) in batch.iter().zip(replies) {
-            match (&request.op, reply) {
-                (
-                    Op::Acquire { nonce, tokens, .. },
-                    Reply::Held {
-                        position: Some(_), ..
-                    },
-                ) if self.waiting.len() < WAITING_MAX => {
-                    let its = (*nonce, *tokens);
-                    self.waiting.insert(request.key.clone(), its);
-                }
-                // Who releases it asks again soon, perhaps: then others wait.
-                (Op::Acquire { .. }, _) => drop(self.waiting.remove(&request.key)),
-                _ => {}
+            let Op::Acquire { nonce, tokens, .. } = request.op else {
+                continue;
+            };
+            match reply {
+                Reply::Held {
+                    position: Some(_), ..
+                } => drop(self.waiting.insert(request.key.clone(), (nonce, tokens))),
+                _ => drop(self.waiting.remove(&request.key)),
             }
         }
+    }
+}
+
+/// Keeps what the replies to `batch` say about the locks.
+fn see(locks: &mut Locks, batch: &[Request], replies: &[Reply], at: (u64, Option<&Moment>)) {
+    let keys = |is| keys_of(batch, replies, is);
+    locks.keep_waiting(&keys(keeps_waiting));
+    locks.see(&keys(is_refused), &keys(is_extended), at);
+}
+
+/// The change to the `last` token, by a commit that `draws` those that were not drawn.
+fn token_change(drawn: Drawn, last: Token, draws: bool) -> TokenChange {
+    let after = drawn.end();
+    match last > after {
+        true if draws => TokenChange::Next { after, last },
+        true => TokenChange::AtLeast(last),
+        false => TokenChange::None,
     }
 }
 

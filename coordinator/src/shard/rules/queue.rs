@@ -163,7 +163,7 @@ impl Queue {
         let before = self.ends;
         for (nonce, (_, waiter)) in &mut self.waiters {
             match stays.get(nonce) {
-                Some(stay) => stay.into_iter().for_each(|stay| waiter.put_stay(*stay)),
+                Some(stay) => stay.iter().for_each(|stay| waiter.put_stay(*stay)),
                 None => drop(self.unread.insert(*nonce)),
             }
             self.ends = self.ends.max(waiter.ends);
