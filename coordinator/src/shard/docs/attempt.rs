@@ -106,7 +106,7 @@ impl Desk {
         let mut locks = Locks::default();
         for key in keys {
             let (version, state) = self.written.get(key)?;
-            locks.put(key.clone(), Expected::Version(*version), state.clone());
+            locks.recall(key.clone(), *version, state.clone());
         }
         let mut wanted = BTreeSet::from([Name::Head]);
         wanted.extend(names(&self.view));

@@ -26,11 +26,25 @@ struct Lock {
     stays: Stays,
     before: LockState,
     now: LockState,
-    /// Who asked for it has to wait, or to give up.
+    /// Who asked for it has to wait, or to give up; and it was read for that, and not recalled.
     keeps_waiting: bool,
+    was_read: bool,
 }
 
 impl Lock {
+    fn new(version: Expected, before: LockState, was_read: bool) -> Self {
+        let now = before.clone();
+        Self {
+            version,
+            ends_ms: before.ends_ms().unwrap_or(0),
+            stays: Stays::new(),
+            before,
+            now,
+            keeps_waiting: false,
+            was_read,
+        }
+    }
+
     /// The document of a waiter that asked again, if nothing else has changed, and the lock's is not to be forgotten.
     fn changed_stay(&self, key: &LockKey, now_ms: u64) -> Option<Write> {
         let lasts = self.keeps_waiting && self.ends_ms >= now_ms;
@@ -62,22 +76,14 @@ impl Locks {
                 codec::lock(content).map_err(super::view::malformed)?,
             ),
         };
-        self.put(key, version, before);
+        self.0.insert(key, Lock::new(version, before, true));
         Ok(())
     }
 
-    /// Puts a document in, as it is known.
-    pub(super) fn put(&mut self, key: LockKey, version: Expected, before: LockState) {
-        let now = before.clone();
-        let lock = Lock {
-            version,
-            ends_ms: before.ends_ms().unwrap_or(0),
-            stays: Stays::new(),
-            before,
-            now,
-            keeps_waiting: false,
-        };
-        self.0.insert(key, lock);
+    /// Puts a document in, as it was written.
+    pub(super) fn recall(&mut self, key: LockKey, version: u64, before: LockState) {
+        let version = Expected::Version(version);
+        self.0.insert(key, Lock::new(version, before, false));
     }
 
     /// The locks that somebody may wait for.
@@ -144,7 +150,7 @@ impl Locks {
     /// Who asked for `these` has to wait.
     pub(super) fn keep_waiting(&mut self, these: &BTreeSet<&LockKey>) {
         for (key, lock) in &mut self.0 {
-            lock.keeps_waiting = these.contains(key);
+            lock.keeps_waiting = lock.was_read && these.contains(key);
         }
     }
 
