@@ -15,6 +15,9 @@ use crate::{
 /// The name of [`ErrorDetail`] in a status.
 const TYPE_URL: &str = "type.googleapis.com/ringfence.v1.ErrorDetail";
 
+/// Whose reasons they are, in `google.rpc.ErrorInfo`.
+const DOMAIN: &str = "ringfence";
+
 /// Bytes of a message, a value or a limit, at most: in a status they are headers, for which clients have little room.
 const TEXT_BYTES_MAX: usize = 500;
 
@@ -176,17 +179,47 @@ fn cut(mut text: String) -> String {
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
         let code = code(error.reason);
-        let detail = Any {
-            type_url: TYPE_URL.to_owned(),
-            value: ErrorDetail::from(&error).encode_to_vec(),
-        };
+        let mut details = vec![any(TYPE_URL, &ErrorDetail::from(&error))];
+        details.extend(for_generic_clients(&error));
         let whole = pb::Status {
             code: code as i32,
             message: error.message,
-            details: vec![detail],
+            details,
         };
         let bytes = whole.encode_to_vec();
         Self::with_details(code, whole.message, bytes.into())
+    }
+}
+
+/// The same as [`google.rpc`](https://cloud.google.com/apis/design/errors#error_model) has it, for clients that know nothing of
+/// Ringfence.
+fn for_generic_clients(error: &Error) -> impl Iterator<Item = Any> {
+    let reason = error.reason.as_str_name();
+    let info = pb::ErrorInfo {
+        reason: reason.trim_start_matches("ERROR_REASON_").to_owned(),
+        domain: DOMAIN.to_owned(),
+        ..pb::ErrorInfo::default()
+    };
+    let retry = error.retry_after.map(|after| pb::RetryInfo {
+        retry_delay: after.try_into().ok(),
+    });
+    let input = error.input.as_deref().map(|input| pb::BadRequest {
+        field_violations: vec![pb::bad_request::FieldViolation {
+            field: input.field.clone(),
+            description: format!("must be {}", input.limit),
+            ..pb::bad_request::FieldViolation::default()
+        }],
+    });
+    let info = any("type.googleapis.com/google.rpc.ErrorInfo", &info);
+    let retry = retry.map(|its| any("type.googleapis.com/google.rpc.RetryInfo", &its));
+    let input = input.map(|its| any("type.googleapis.com/google.rpc.BadRequest", &its));
+    [Some(info), retry, input].into_iter().flatten()
+}
+
+fn any(type_url: &str, detail: &impl Message) -> Any {
+    Any {
+        type_url: type_url.to_owned(),
+        value: detail.encode_to_vec(),
     }
 }
 
@@ -237,6 +270,8 @@ fn code(reason: Reason) -> Code {
 
 #[cfg(test)]
 mod tests {
+    use tonic_types::StatusExt as _;
+
     use super::*;
 
     /// Every reason that the proto has.
@@ -335,9 +370,27 @@ mod tests {
     #[test]
     fn a_long_value_is_cut() {
         let status = Status::from(Error::invalid("id", "é".repeat(40_000), "short"));
-        assert!(status.message().len() + status.details().len() < 4 * TEXT_BYTES_MAX);
+        assert!(status.message().len() + status.details().len() < 5 * TEXT_BYTES_MAX);
         let input = Error::from_status(&status).input.unwrap();
         assert!(input.value.starts_with("éé") && input.value.ends_with("é…"));
+    }
+
+    #[test]
+    fn clients_that_know_nothing_of_ringfence_read_field_reason_and_pause() {
+        let error = Error {
+            retry_after: Some(Duration::from_millis(1500)),
+            ..Error::invalid("lease", "31s", "at most 30s")
+        };
+        let details = Status::from(error).get_error_details();
+        let info = details.error_info().unwrap();
+        assert_eq!((&*info.reason, &*info.domain), ("INVALID_INPUT", DOMAIN));
+        let retry = details.retry_info().unwrap();
+        assert_eq!(retry.retry_delay, Some(Duration::from_millis(1500)));
+        let [violation] = &details.bad_request().unwrap().field_violations[..] else {
+            panic!("{details:?}");
+        };
+        let read = (&*violation.field, &*violation.description);
+        assert_eq!(read, ("lease", "must be at most 30s"));
     }
 
     #[test]
