@@ -33,7 +33,7 @@ use ringfence_test_support::{Servers, eventually};
 use tempfile::NamedTempFile;
 use tonic::{Streaming, transport::Channel};
 
-use crate::binary::{command, ringfence, ringfence_with};
+use crate::binary::{command, output, ringfence, ringfence_with};
 
 /// A coordinator of its own, which is killed when it is dropped.
 pub(crate) struct Coordinator {
@@ -439,6 +439,24 @@ async fn servers_without_a_topology_exit_69() {
     let settings = settings(&servers.urls(), "");
     let ran = ringfence(&["serve", "-c", settings.path().to_str().unwrap()]);
     assert_eq!(ran.code, 69, "{ran:?}");
+}
+
+/// The system closes connections that are too many; a check tells before.
+#[test]
+fn fewer_open_files_than_connections_are_a_warning_of_the_check() {
+    let check = command(&["config", "check", "--redis", "redis://127.0.0.1:1"]);
+    let limited = |files: &str| {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell
+            .env_clear()
+            .args(["-c", "ulimit -n \"$0\"; exec \"$@\"", files]);
+        output(shell.arg(check.get_program()).args(check.get_args()))
+    };
+    let few = limited("300");
+    assert_eq!(few.code, 0, "{few:?}");
+    assert!(few.stderr.contains("the system allows 300"), "{few:?}");
+    let enough = limited("2000");
+    assert_eq!((enough.code, &*enough.stderr), (0, ""), "{enough:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ mod too_long;
 mod traces;
 
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};
-pub use config::{Config, ConfigError, Limits, Overrides};
+pub use config::{Config, ConfigError, Limits, Log, Overrides};
 pub use reload::Reloader;
 pub use service::{BindError, Service};
 pub use tls::{PemFile, Tls};

@@ -13,7 +13,7 @@ use ringfence_api::v1::{
 };
 use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_server::{Config, Limits, Service};
+use ringfence_server::{Config, Limits, Log, Service};
 use ringfence_test_support::{Servers, end_recovery};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -48,6 +48,8 @@ impl Coordinator {
             handle_secrets: Vec::new(),
             shards: BTreeMap::new(),
             topology: None,
+            log: Log::default(),
+            log: Log::default(),
             limits: Limits::default(),
             principals: BTreeMap::new(),
         };

@@ -11,7 +11,7 @@ use std::{
 use nix::sys::signal::Signal;
 use ringfence_client::Client;
 use ringfence_coordinator::spawn::Process;
-use ringfence_server::{Config, Limits, Service};
+use ringfence_server::{Config, Limits, Log, Service};
 use tempfile::NamedTempFile;
 
 use crate::Failure;
@@ -28,6 +28,7 @@ pub(crate) async fn serve(url: &str) -> Result<(), Failure> {
         handle_secrets: Vec::new(),
         shards: BTreeMap::new(),
         topology: None,
+        log: Log::default(),
         limits: Limits {
             // All calls are of one caller.
             rate: 1_000_000,

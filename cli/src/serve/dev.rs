@@ -9,7 +9,7 @@ use std::{
 };
 
 use ringfence_client::Client;
-use ringfence_server::{Config, Limits};
+use ringfence_server::{Config, Limits, Log};
 
 use super::{ServeError, serve, told_to_stop};
 
@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
         handle_secrets: Vec::new(),
         shards: BTreeMap::new(),
         topology: None,
+        log: Log::default(),
         limits: Limits::default(),
         principals: BTreeMap::new(),
     };

@@ -11,7 +11,7 @@ use ringfence_client::{BuildError, Client, Effect};
 use ringfence_server::{BindError, Config, ConfigError, Overrides, Reloader, Service};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{FAILED, Nature, UNAVAILABLE, seeds::Seeds, show};
+use super::{FAILED, Nature, UNAVAILABLE, logs, seeds::Seeds, show};
 
 /// The settings cannot be used (sysexits: EX_USAGE).
 pub(crate) const MISCONFIGURED: u8 = 64;
@@ -125,6 +125,7 @@ impl Settings {
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
     let config = args.settings.load()?;
+    logs::put(config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -180,6 +181,7 @@ async fn reload(
         }
         match load() {
             Ok(config) => {
+                logs::put(config.log);
                 let later = reloader.reload(config);
                 tracing::info!("SIGHUP: new settings count");
                 if !later.is_empty() {

@@ -117,6 +117,35 @@ async fn settings_are_read_again_at_sighup() {
 }
 
 #[tokio::test]
+async fn the_log_is_as_its_settings_say_and_changes_at_sighup() {
+    let servers = founded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let settings = "[log]\nlevel = \"warn\"\nformat = \"json\"\n";
+    let coordinator = Coordinator::start_logged(&servers, settings, &path);
+    let lines = || fs::read_to_string(&path).unwrap();
+    coordinator.reload("\"warn\"", "\"info\"");
+    eventually("it says so", async || lines().contains("SIGHUP")).await;
+    let json = lines();
+    for line in json.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(
+            line["level"].is_string() && line["message"].is_string(),
+            "{line}"
+        );
+    }
+    assert_eq!(
+        json.lines().count(),
+        1,
+        "what came before weighs less: {json}"
+    );
+    coordinator.reload("\"json\"", "\"text\"");
+    let text = || lines().split_off(json.len());
+    eventually("it says so", async || text().contains("SIGHUP")).await;
+    assert!(text().contains(" INFO "), "{}", text());
+}
+
+#[tokio::test]
 async fn who_released_a_lock_by_force_and_who_was_refused_is_in_the_log() {
     let servers = founded().await;
     let hex = |token: &str| {

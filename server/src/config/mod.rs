@@ -17,6 +17,7 @@ use std::{
 use config::{Environment, File, FileFormat};
 use hashbrown::HashMap;
 use ringfence_client::{Builder, Client};
+use tracing::Level;
 
 use self::reader::Reader;
 use crate::{Principal, Proof, Roles, Tls};
@@ -51,10 +52,21 @@ pub struct Config {
     /// `topology.url`, or `topology.url_file`: the server of the topology's record, if that is on none of the shards. None:
     /// it is found by the shards, and needs no login.
     pub topology: Option<String>,
+    /// `log`.
+    pub log: Log,
     /// `limits`.
     pub limits: Limits,
     /// `principals.NAME`: the callers, by name. None: every caller may make every call.
     pub principals: BTreeMap<String, Principal>,
+}
+
+/// The log of a coordinator: `log.NAME`. It counts for the program that serves; this library sets up no log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// `level`: `error`, `warn`, `info`, `debug` or `trace`; lines of less weight are left out. Default: `info`.
+    pub level: Level,
+    /// `format`: whether it is `json`, an object in each line, and not `text`. Default: `text`.
+    pub json: bool,
 }
 
 /// The limits of a coordinator: `limits.NAME`.
@@ -127,9 +139,46 @@ impl std::fmt::Debug for Config {
             .field("handle_secrets", &self.handle_secrets.len())
             .field("shards", &shards)
             .field("topology", &self.topology.is_some())
+            .field("log", &self.log)
             .field("limits", &self.limits)
             .field("principals", &principals)
             .finish()
+    }
+}
+
+impl Log {
+    fn read(reader: &mut Reader) -> Self {
+        let level = |text: &str| {
+            Some(match text {
+                "error" => Level::ERROR,
+                "warn" => Level::WARN,
+                "info" => Level::INFO,
+                "debug" => Level::DEBUG,
+                "trace" => Level::TRACE,
+                _ => return None,
+            })
+        };
+        let is_json = |text: &str| match text {
+            "text" => Some(false),
+            "json" => Some(true),
+            _ => None,
+        };
+        let level = reader.text("log.level", "error, warn, info, debug or trace", level);
+        let json = reader.text("log.format", "text or json", is_json);
+        let default = Self::default();
+        Self {
+            level: level.unwrap_or(default.level),
+            json: json.unwrap_or(default.json),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: Level::INFO,
+            json: false,
+        }
     }
 }
 
@@ -205,6 +254,7 @@ impl Config {
             handle_secrets: reader.secrets("handle_secret"),
             shards: reader.shards("shards", overrides),
             topology: reader.topology("topology"),
+            log: Log::read(reader),
             limits: Limits {
                 connections: reader
                     .number("limits.connections", 1..=1_000_000)

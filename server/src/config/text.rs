@@ -10,7 +10,7 @@ use std::{
 
 use ringfence_coordinator::shard::ServerAddress;
 
-use super::{Config, Limits};
+use super::{Config, Limits, Log};
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, token_digest};
 
 /// Stands for a secret.
@@ -113,6 +113,7 @@ impl Config {
             handle_secrets,
             shards,
             topology,
+            log,
             limits,
             principals,
         } = self;
@@ -156,6 +157,7 @@ impl Config {
         if let Some(tls) = tls {
             write_tls(tls, file);
         }
+        write_log(*log, file);
         write_limits(limits, file);
         for (name, principal) in principals {
             write_principal(name, principal, file);
@@ -220,6 +222,20 @@ fn write_tls(
             "Every connection needs a certificate of these authorities: a PEM file. Default: callers need none.",
         );
     }
+}
+
+fn write_log(Log { level, json }: Log, file: &mut File) {
+    file.section("log", "The log, on stderr. SIGHUP has it read again.");
+    file.line(
+        "level",
+        quoted(level.as_str().to_ascii_lowercase()),
+        "error, warn, info, debug or trace. RUST_LOG, if it is set, counts instead. Default: info.",
+    );
+    file.line(
+        "format",
+        quoted(if json { "json" } else { "text" }),
+        "text; or json, an object in each line. Default: text.",
+    );
 }
 
 fn write_limits(limits: &Limits, file: &mut File) {
@@ -393,6 +409,7 @@ fn sample() -> Config {
             ),
         ]),
         topology: Some("etcd://ringfence:password@10.0.0.3,10.0.0.4,10.0.0.5".into()),
+        log: Log::default(),
         limits: Limits {
             connection_age: Some(Duration::from_secs(1800)),
             ..Limits::default()
