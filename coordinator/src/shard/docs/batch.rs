@@ -287,7 +287,10 @@ impl Desk {
 /// Keeps what the replies to `batch` say about the locks.
 fn see(locks: &mut Locks, batch: &[Request], replies: &[Reply], at: (u64, Option<&Moment>)) {
     let keys = |is| keys_of(batch, replies, is);
-    locks.keep_waiting(&keys(keeps_waiting));
+    // Another answer may be final, and depends on the lock as it was read.
+    let others = keys(|reply| !keeps_waiting(reply));
+    let waiting = keys(keeps_waiting);
+    locks.keep_waiting(&waiting.difference(&others).copied().collect());
     locks.see(&keys(is_refused), &keys(is_extended), at);
 }
 
