@@ -49,7 +49,6 @@ impl Coordinator {
             shards: BTreeMap::new(),
             topology: None,
             log: Log::default(),
-            log: Log::default(),
             limits: Limits::default(),
             principals: BTreeMap::new(),
         };
