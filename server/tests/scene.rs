@@ -1,7 +1,6 @@
 //! A coordinator in this process, on Redis servers of its own.
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     ops::{Deref, DerefMut},
     time::Duration,
@@ -13,7 +12,7 @@ use ringfence_api::v1::{
 };
 use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_server::{Config, Limits, Log, Service};
+use ringfence_server::{Config, Service};
 use ringfence_test_support::{Servers, end_recovery};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -41,16 +40,7 @@ impl Coordinator {
         let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             monitor: Some("127.0.0.1:0".parse().unwrap()),
-            tls: None,
-            insecure: false,
-            grace: Duration::from_secs(10),
-            prefix: "ringfence".into(),
-            handle_secrets: Vec::new(),
-            shards: BTreeMap::new(),
-            topology: None,
-            log: Log::default(),
-            limits: Limits::default(),
-            principals: BTreeMap::new(),
+            ..Config::default()
         };
         set_up(&mut config);
         // As `ringfence serve` has it: callers have their leases alone.

@@ -1,7 +1,6 @@
 //! The coordinator, in a process of its own.
 
 use std::{
-    collections::BTreeMap,
     future::pending,
     io::Write,
     process::{Command, Stdio},
@@ -11,7 +10,7 @@ use std::{
 use nix::sys::signal::Signal;
 use ringfence_client::Client;
 use ringfence_coordinator::spawn::Process;
-use ringfence_server::{Config, Limits, Log, Service};
+use ringfence_server::{Config, Limits, Service};
 use tempfile::NamedTempFile;
 
 use crate::Failure;
@@ -20,21 +19,13 @@ use crate::Failure;
 pub(crate) async fn serve(url: &str) -> Result<(), Failure> {
     let config = Config {
         listen: "127.0.0.1:0".parse()?,
-        monitor: None,
-        tls: None,
-        insecure: false,
         grace: Duration::ZERO,
-        prefix: "ringfence".into(),
-        handle_secrets: Vec::new(),
-        shards: BTreeMap::new(),
-        topology: None,
-        log: Log::default(),
         limits: Limits {
             // All calls are of one caller.
             rate: 1_000_000,
             ..Limits::default()
         },
-        principals: BTreeMap::new(),
+        ..Config::default()
     };
     // As `ringfence serve` has it.
     let client = Client::builder().redis(url).servers_are_new(true);

@@ -1,7 +1,6 @@
 //! `ringfence dev`: a coordinator with its shards in one process, to try things out.
 
 use std::{
-    collections::BTreeMap,
     future::pending,
     net::{Ipv4Addr, SocketAddr},
     process::ExitCode,
@@ -9,7 +8,7 @@ use std::{
 };
 
 use ringfence_client::Client;
-use ringfence_server::{Config, Limits, Log};
+use ringfence_server::Config;
 
 use super::{ServeError, serve, told_to_stop};
 
@@ -45,17 +44,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
     let config = Config {
         listen: (Ipv4Addr::LOCALHOST, args.port).into(),
         monitor: Some((Ipv4Addr::LOCALHOST, args.monitor_port()).into()),
-        tls: None,
-        insecure: false,
         // Its callers lose nothing that they could keep.
         grace: Duration::ZERO,
-        prefix: "ringfence".into(),
-        handle_secrets: Vec::new(),
-        shards: BTreeMap::new(),
-        topology: None,
-        log: Log::default(),
-        limits: Limits::default(),
-        principals: BTreeMap::new(),
+        ..Config::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -9,7 +9,7 @@ mod text;
 use std::{
     collections::BTreeMap,
     env,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
     time::Duration,
 };
@@ -17,6 +17,7 @@ use std::{
 use config::{Environment, File, FileFormat};
 use hashbrown::HashMap;
 use ringfence_client::{Builder, Client};
+use ringfence_coordinator::name::KeyPrefix;
 use tracing::Level;
 
 use self::reader::Reader;
@@ -196,9 +197,26 @@ impl Default for Limits {
     }
 }
 
-impl Config {
-    const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 7420).into(),
+            monitor: None,
+            tls: None,
+            insecure: false,
+            grace: Duration::from_secs(10),
+            prefix: KeyPrefix::default().as_str().to_owned(),
+            handle_secrets: Vec::new(),
+            shards: BTreeMap::new(),
+            topology: None,
+            log: Log::default(),
+            limits: Limits::default(),
+            principals: BTreeMap::new(),
+        }
+    }
+}
 
+impl Config {
     /// Reads and checks the settings. Opens no connection.
     ///
     /// # Errors
@@ -236,12 +254,13 @@ impl Config {
     }
 
     fn read(reader: &mut Reader, overrides: &Overrides) -> Self {
+        let default = Self::default();
         let config = Self {
             listen: reader
                 .text("listen", "an address as 127.0.0.1:7420", |text| {
                     text.parse().ok()
                 })
-                .unwrap_or(Self::LISTEN),
+                .unwrap_or(default.listen),
             monitor: reader.text("monitor", "an address as 127.0.0.1:7421", |text| {
                 text.parse().ok()
             }),
@@ -249,7 +268,7 @@ impl Config {
             insecure: reader.flag("insecure"),
             grace: reader
                 .length("grace", Duration::ZERO..=Duration::from_secs(3600))
-                .unwrap_or(Duration::from_secs(10)),
+                .unwrap_or(default.grace),
             prefix: reader.prefix("prefix"),
             handle_secrets: reader.secrets("handle_secret"),
             shards: reader.shards("shards", overrides),

@@ -390,7 +390,7 @@ fn sample() -> Config {
         },
     };
     Config {
-        listen: Config::LISTEN,
+        listen: Config::default().listen,
         monitor: Some(SocketAddr::from(([127, 0, 0, 1], 7421))),
         tls: Some(Tls {
             cert: file("server.pem"),
