@@ -136,12 +136,14 @@ impl Command {
         }
     }
 
-    /// The log level unless `RUST_LOG` sets one. All commands except `config check`, `demo`, `dev` and `serve` print
+    /// The log level unless `RUST_LOG` sets one; of a coordinator, until its settings are read. All commands except `config check`, `demo`, `dev` and `serve` print
     /// everything that a person needs to know.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Serve(_) => "info,zookeeper_client=warn",
-            Self::Demo(_) | Self::Dev(_) | Self::Config(serve::Command::Check(_)) => "warn",
+            Self::Demo(_)
+            | Self::Dev(_)
+            | Self::Serve(_)
+            | Self::Config(serve::Command::Check(_)) => "warn",
             _ => "off",
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     random::Random,
     shard::{
         Notification, ShardError,
-        rules::{LockState, Whose, codec, millis},
+        rules::{LockState, ToRead, codec, millis},
     },
 };
 
@@ -46,7 +46,7 @@ pub(super) struct Desk {
     pub(super) view: View,
     /// Locks as the session wrote them since it last read any.
     written: HashMap<LockKey, (u64, LockState)>,
-    /// Who waited when they last asked, and how many tokens they asked for.
+    /// The nonce that last had to wait for each key, and the tokens that it asked for.
     pub(super) waiting: HashMap<LockKey, (Nonce, u32)>,
     random: Arc<Random>,
 }
@@ -163,7 +163,7 @@ impl Desk {
         draw: Option<Draw>,
     ) -> BoxFuture<'a, Result<Read, ShardError>> {
         Box::pin(async move {
-            // Those who asked before ask again: a store may need to know what they are to replace.
+            // A waiter that asks again replaces its ticket: some stores need to know it for that.
             let its_own = |key: &LockKey| Some((key.clone(), self.waiting.get(key)?.0));
             let waiting: Vec<_> = keys.iter().filter_map(its_own).collect();
             let mut wanted: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
@@ -196,19 +196,18 @@ impl Desk {
         })
     }
 
-    /// Reads which waiters asked again, as far as it matters. It is after the locks were read: one that is another since is not
-    /// passed on.
+    /// Reads tickets, after the locks: a lock that has changed in between is not passed on, because the commit checks it.
     pub(super) fn read_stays<'a>(
         &'a mut self,
         locks: &'a mut Locks,
         now_ms: u64,
-        whose: &'a BTreeMap<LockKey, Whose>,
+        to_read: &'a BTreeMap<LockKey, ToRead>,
     ) -> BoxFuture<'a, Result<(), ShardError>> {
         Box::pin(async move {
             let mut most = STAYS_FIRST;
             loop {
                 let at = (now_ms, self.view.moment.as_ref());
-                let unread = locks.unread(whose, at, most);
+                let unread = locks.unread(to_read, at, most);
                 if unread.is_empty() {
                     break;
                 }

@@ -14,7 +14,7 @@ use crate::{
     name::LockKey,
     shard::{
         Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError,
-        rules::{Batch, Whose},
+        rules::{Batch, ToRead},
     },
 };
 
@@ -96,8 +96,12 @@ impl Desk {
     ) -> Result<Option<Answers>, ShardError> {
         // If a request raises the last token, tokens that were drawn before it are of no use.
         let raises = batch.iter().any(may_raise);
-        let asked = if raises { 0 } else { self.asked(batch) };
-        let first = match self.session.draws() {
+        let draws = self.session.draws();
+        let asked = match raises {
+            true => 0,
+            false => self.asked(batch, draws),
+        };
+        let first = match draws {
             Draws::Commits => 0,
             Draws::Both | Draws::Reads => asked,
         };
@@ -114,7 +118,7 @@ impl Desk {
                 Attempted::Overtaken => {
                     (drawn, more) = (None, asked);
                     overtaken += 1;
-                    // Waiters give way to holders: to all who wait, a release and a renewal matter more.
+                    // Acquisitions give way: all waiters depend on the holder's release and renewals.
                     if yields {
                         self.pause(overtaken).await;
                     }
@@ -124,10 +128,9 @@ impl Desk {
         Ok(None)
     }
 
-    /// The tokens that `batch` takes, probably: who waited when it last asked waits still; and when it releases the lock,
-    /// another one like it waits.
-    fn asked(&self, batch: &[Request]) -> u64 {
-        let draws = self.session.draws();
+    /// The tokens that `batch` takes, probably: a waiter still waits, mostly; and when it releases the lock, the next one takes as
+    /// many.
+    fn asked(&self, batch: &[Request], draws: Draws) -> u64 {
         let tokens = batch.iter().map(|request| {
             let waiting = self.waiting.get(&request.key);
             match (&request.op, waiting) {
@@ -180,8 +183,8 @@ impl Desk {
             return Ok(None);
         }
         let now_ms = read.now_ms;
-        let whose = whose(&self.view, batch, &read.locks, now_ms);
-        self.read_stays(&mut read.locks, now_ms, &whose).await?;
+        let to_read = to_read(&self.view, batch, &read.locks, now_ms);
+        self.read_stays(&mut read.locks, now_ms, &to_read).await?;
         if let Some(moment) = &self.view.moment {
             read.locks.end_unchanged(moment);
         }
@@ -265,7 +268,7 @@ impl Desk {
         })
     }
 
-    /// Keeps who waits. Who releases a lock asks again soon, perhaps, and waits then.
+    /// Remembers waiters. Their entries outlast a release: a process that waited for a lock often waits for it again.
     fn remember_waiting(&mut self, batch: &[Request], replies: &[Reply]) {
         if self.waiting.len() >= WAITING_MAX {
             self.waiting.clear();
@@ -287,7 +290,7 @@ impl Desk {
 /// Keeps what the replies to `batch` say about the locks.
 fn see(locks: &mut Locks, batch: &[Request], replies: &[Reply], at: (u64, Option<&Moment>)) {
     let keys = |is| keys_of(batch, replies, is);
-    // Another answer may be final, and depends on the lock as it was read.
+    // Other answers may be final, and depend on the lock as it was read.
     let others = keys(|reply| !keeps_waiting(reply));
     let waiting = keys(keeps_waiting);
     locks.keep_waiting(&waiting.difference(&others).copied().collect());
@@ -319,8 +322,13 @@ enum Attempted {
     TakeApart,
 }
 
-/// Whose stays a batch depends on: those of the first waiters, where it may pass the lock on.
-fn whose(view: &View, batch: &[Request], locks: &Locks, now_ms: u64) -> BTreeMap<LockKey, Whose> {
+/// The tickets that a batch depends on: those of the first waiters, where it may pass the lock on.
+fn to_read(
+    view: &View,
+    batch: &[Request],
+    locks: &Locks,
+    now_ms: u64,
+) -> BTreeMap<LockKey, ToRead> {
     let armed = view.head.armed.as_ref();
     let queued = locks.queued().map(|(key, lock)| {
         let is_held = armed.is_some_and(|armed| lock.live(armed, now_ms).is_some());
@@ -329,11 +337,11 @@ fn whose(view: &View, batch: &[Request], locks: &Locks, now_ms: u64) -> BTreeMap
             Op::Acquire { nonce, .. } => lock.is_awaited_by(nonce),
             _ => false,
         };
-        let whose = match is_held && its.all(asks_again) {
-            true => Whose::Nobodys,
-            false => Whose::Firsts,
+        let to_read = match is_held && its.all(asks_again) {
+            true => ToRead::Nothing,
+            false => ToRead::First,
         };
-        (key.clone(), whose)
+        (key.clone(), to_read)
     });
     queued.collect()
 }

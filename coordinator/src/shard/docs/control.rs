@@ -20,7 +20,7 @@ use crate::{
     shard::{
         Arm, ArmAnswer, Armed, Cursor, Declare, ForceOpen, ForcedOpen, Grace, Inspection, List,
         LockPage, MarkQuiet, ShardError, Step, Stepped,
-        rules::{self, Head, Slots, Whose},
+        rules::{self, Head, Slots, ToRead},
     },
 };
 
@@ -216,14 +216,14 @@ impl Desk {
         longest: usize,
     ) -> Result<(), ShardError> {
         let queued = locks.queued().map(|(key, lock)| {
-            let whose = match lock.waiters() <= longest {
-                true => Whose::Everybodys,
-                false => Whose::Firsts,
+            let to_read = match lock.waiters() <= longest {
+                true => ToRead::All,
+                false => ToRead::First,
             };
-            (key.clone(), whose)
+            (key.clone(), to_read)
         });
-        let whose: BTreeMap<LockKey, Whose> = queued.collect();
-        self.read_stays(locks, now_ms, &whose).await
+        let to_read: BTreeMap<LockKey, ToRead> = queued.collect();
+        self.read_stays(locks, now_ms, &to_read).await
     }
 
     /// The holder of `key`, and its waiters.

@@ -9,7 +9,7 @@ use crate::{
     name::LockKey,
     shard::{
         ShardError,
-        rules::{self, LockState, Stays, Whose, codec},
+        rules::{self, LockState, Stays, ToRead, codec},
     },
 };
 
@@ -26,7 +26,7 @@ struct Lock {
     stays: Stays,
     before: LockState,
     now: LockState,
-    /// Who asked for it has to wait, or to give up; and it was read for that, and not recalled.
+    /// All requests for it were told to wait, by a document that was read for them and not recalled.
     keeps_waiting: bool,
     was_read: bool,
 }
@@ -92,16 +92,16 @@ impl Locks {
         locks.filter(|(_, lock)| lock.waiters() > 0)
     }
 
-    /// The waiters whose documents are to be read: at most `most` of a lock.
+    /// The waiters whose tickets are to be read: at most `most` of a lock.
     pub(super) fn unread(
         &self,
-        whose: &BTreeMap<LockKey, Whose>,
+        to_read: &BTreeMap<LockKey, ToRead>,
         at: (u64, Option<&Moment>),
         most: usize,
     ) -> Vec<(LockKey, Nonce)> {
-        let unread = whose.iter().flat_map(|(key, whose)| {
+        let unread = to_read.iter().flat_map(|(key, to_read)| {
             let lock = self.0.get(key).into_iter();
-            let unread = lock.flat_map(|lock| lock.now.unread(&lock.stays, *whose, at));
+            let unread = lock.flat_map(|lock| lock.now.unread(&lock.stays, *to_read, at));
             unread.map(|nonce| (key.clone(), nonce)).take(most)
         });
         unread.collect()
@@ -147,7 +147,7 @@ impl Locks {
         locks.for_each(|lock| lock.now.end_unchanged(moment));
     }
 
-    /// Who asked for `these` has to wait.
+    /// All requests for `these` were told to wait.
     pub(super) fn keep_waiting(&mut self, these: &BTreeSet<&LockKey>) {
         for (key, lock) in &mut self.0 {
             lock.keeps_waiting = lock.was_read && these.contains(key);
@@ -162,7 +162,7 @@ impl Locks {
         (now_ms, moment): (u64, Option<&Moment>),
     ) {
         for (key, lock) in &mut self.0 {
-            // Who asks again was there before, and sees the clock.
+            // A waiter that asks again stays, and sees the clock.
             let asks_again = lock.changed_stay(key, now_ms).is_some();
             let moment = moment.filter(|_| refused.contains(key) && !asks_again);
             lock.now.see(&lock.before, extended.contains(key), moment);
@@ -177,8 +177,8 @@ impl Locks {
         ahead.min().unwrap_or(u64::MAX)
     }
 
-    /// The documents that the rules left unchanged, and the versions that were read. Not those of locks that somebody else has:
-    /// they were so when they were read, and nothing more was answered.
+    /// The documents that the rules left unchanged, and the versions that were read. Not those of locks that are waited for
+    /// alone: `held` was true when they were read.
     pub(super) fn checks(&self) -> impl Iterator<Item = (Name, Expected)> {
         let unchanged = self.0.iter().filter(|(_, lock)| lock.before == lock.now);
         let depended_on = unchanged.filter(|(_, lock)| !lock.keeps_waiting);

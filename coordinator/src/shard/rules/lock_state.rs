@@ -3,7 +3,7 @@
 use super::{
     end::End,
     head::Armed,
-    queue::{Place, Queue, Stay, Stays, Waiter, Whose},
+    queue::{Place, Queue, Stay, Stays, ToRead, Waiter},
     shares::Shares,
     sightings::Sightings,
 };
@@ -68,15 +68,15 @@ impl LockState {
     pub(crate) fn unread(
         &self,
         stays: &Stays,
-        whose: Whose,
+        to_read: ToRead,
         (now_ms, moment): (u64, Option<&Moment>),
     ) -> impl Iterator<Item = Nonce> {
         let outlasts = move |queue: &Queue| {
             moment.is_some_and(|moment| self.queue_seen.outlast(queue.ends(), moment))
         };
         self.queue.iter().flat_map(move |queue| {
-            let all = whose == Whose::Everybodys || queue.is_full() || outlasts(queue);
-            let some = all || whose == Whose::Firsts;
+            let all = to_read == ToRead::All || queue.is_full() || outlasts(queue);
+            let some = all || to_read == ToRead::First;
             let queue = some.then_some(queue).into_iter();
             queue.flat_map(move |queue| queue.unread(stays, all, now_ms))
         })

@@ -44,7 +44,7 @@ pub(crate) use self::{
     lock::{Batch, Locks},
     lock_state::LockState,
     migration::{scan, step, still_held, take_list},
-    queue::{Stays, Whose},
+    queue::{Stays, ToRead},
     slots::Slots,
 };
 

@@ -34,13 +34,13 @@ pub(crate) struct Stay {
     pub(crate) ends: End,
 }
 
-/// Whose stays are of interest.
+/// The tickets to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
-    Nobodys,
+pub(crate) enum ToRead {
+    Nothing,
     /// Those of the first waiters, until one that waits.
-    Firsts,
-    Everybodys,
+    First,
+    All,
 }
 
 /// Stays that were read. `None`: there is none.
