@@ -287,7 +287,7 @@ async fn a_counter_needs_the_role_of_its_callers_token() {
     let refused = counter(&["deposit", "coins", "1"]);
     assert_eq!(refused.code, 69, "{refused:?}");
     assert!(
-        refused.stderr.contains("principals.reader.acquire"),
+        refused.stderr.contains("principals.reader.change"),
         "{refused:?}"
     );
     let unknown = [

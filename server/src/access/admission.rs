@@ -20,15 +20,21 @@ pub(crate) struct Caller {
     name: Option<String>,
     roles: Roles,
     rate: Rate,
+    /// None: no limit.
+    new_accounts: Option<Rate>,
     clock: Arc<dyn Clock>,
 }
 
 /// A call that needs a role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Call<'a> {
-    /// Acquires the lock with this key, or changes the account of this name.
+    /// Acquires the lock with this key.
     Acquire(&'a str, &'a [u8]),
-    /// Changes both accounts.
+    /// Changes the account of this name.
+    Change(&'a str, &'a [u8]),
+    /// The same, and may make it.
+    Create(&'a str, &'a [u8]),
+    /// Moves money from the first of these accounts to the second.
     Transfer(&'a str, [&'a [u8]; 2]),
     /// Opens a session: any role will do, because clients learn the longest lease by one.
     Session,
@@ -60,7 +66,17 @@ impl Caller {
             name,
             roles,
             rate: Rate::new(per_second),
+            new_accounts: None,
             clock,
+        }
+    }
+
+    /// The same caller, who creates at most so many accounts.
+    pub(super) fn with_accounts_per_hour(self, accounts: Option<u32>) -> Self {
+        let hour = Duration::from_secs(3600);
+        Self {
+            new_accounts: accounts.map(|accounts| Rate::per(hour, accounts)),
+            ..self
         }
     }
 
@@ -70,6 +86,7 @@ impl Caller {
             name: self.name.clone(),
             roles: self.roles.clone(),
             rate: self.rate.anew(),
+            new_accounts: None,
             clock: self.clock.clone(),
         }
     }
@@ -87,12 +104,21 @@ impl Caller {
             let name = self.name.as_deref().unwrap_or_default();
             return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
         }
-        Ok(())
+        match (call, &self.new_accounts) {
+            (Call::Create(..), Some(rate)) => rate.count(self.clock.now()).map_err(|wait| {
+                let name = self.name.as_deref().unwrap_or_default();
+                let limit = format!("more accounts than principals.{name}.accounts_per_hour");
+                limited(&limit, wait)
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn allows(&self, call: Call<'_>) -> bool {
         let Roles {
             acquire,
+            change,
+            receive,
             read,
             force_release,
             admin,
@@ -103,9 +129,12 @@ impl Caller {
         };
         match call {
             Call::Acquire(of, key) => has(acquire, of, key),
-            Call::Transfer(of, keys) => keys.iter().all(|key| has(acquire, of, key)),
+            Call::Change(of, name) | Call::Create(of, name) => has(change, of, name),
+            Call::Transfer(of, [from, to]) => {
+                has(change, of, from) && (has(receive, of, to) || has(change, of, to))
+            }
             Call::Session => {
-                let scopes = [acquire, read, force_release];
+                let scopes = [acquire, change, receive, read, force_release];
                 *admin || scopes.iter().any(|scopes| !scopes.is_empty())
             }
             Call::Read(of, key) => has(read, of, key),
@@ -160,7 +189,12 @@ pub(crate) fn caller_of<T>(request: &Request<T>) -> Result<&Arc<Caller>, Error> 
 fn refusal(name: &str, call: Call<'_>) -> String {
     let (role, what) = match call {
         Call::Acquire(..) => ("acquire", "the key"),
-        Call::Transfer(..) => ("acquire", "both accounts"),
+        Call::Change(..) | Call::Create(..) => ("change", "the account"),
+        Call::Transfer(..) => {
+            return format!(
+                "principals.{name}.change does not include the payer, or neither receive nor change includes the payee"
+            );
+        }
         Call::Session => return format!("principals.{name} has no role"),
         Call::Read(..) => ("read", "the key"),
         Call::List(Some(_)) => ("read", "the whole namespace"),

@@ -41,18 +41,16 @@ impl Callers {
         per_second: u32,
         clock: &Arc<dyn Clock>,
     ) -> Self {
-        let caller = |name, roles| Arc::new(Caller::new(name, roles, per_second, clock.clone()));
+        let caller = |name, roles| Caller::new(name, roles, per_second, clock.clone());
         if principals.is_empty() {
-            return Self::Open(caller(None, Roles::all()));
+            return Self::Open(Arc::new(caller(None, Roles::all())));
         }
-        let known = principals
-            .iter()
-            .flat_map(|(name, Principal { proofs, roles })| {
-                let caller = caller(Some(name.clone()), roles.clone());
-                proofs
-                    .iter()
-                    .map(move |proof| (proof.clone(), caller.clone()))
-            });
+        let known = principals.iter().flat_map(|(name, principal)| {
+            let caller = caller(Some(name.clone()), principal.roles.clone());
+            let caller = Arc::new(caller.with_accounts_per_hour(principal.accounts_per_hour));
+            let proofs = principal.proofs.iter();
+            proofs.map(move |proof| (proof.clone(), caller.clone()))
+        });
         Self::Known(known.collect())
     }
 }

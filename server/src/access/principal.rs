@@ -17,8 +17,10 @@ pub fn token_digest(token: &str) -> TokenDigest {
 pub struct Principal {
     /// `sha256` and `certificate`: each alone is enough.
     pub proofs: Vec<Proof>,
-    /// `acquire`, `read`, `force_release` and `admin`.
+    /// `acquire`, `change`, `receive`, `read`, `force_release` and `admin`.
     pub roles: Roles,
+    /// `accounts_per_hour`: accounts that it may create. Default: no limit.
+    pub accounts_per_hour: Option<u32>,
 }
 
 /// What proves that a call is a principal's.
@@ -33,8 +35,12 @@ pub enum Proof {
 /// The calls that a principal may make. Default: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// `acquire`: the locks that it may acquire, and the accounts that it may change.
+    /// `acquire`: the locks that it may acquire, and the latches that it may count down.
     pub acquire: Vec<Scope>,
+    /// `change`: the accounts that it may create, fill, empty and close.
+    pub change: Vec<Scope>,
+    /// `receive`: the accounts that it may transfer to, beside those of `change`.
+    pub receive: Vec<Scope>,
     /// `read`: the locks and accounts that it may see.
     pub read: Vec<Scope>,
     /// `force_release`: the locks that it may take from their holders.
@@ -48,6 +54,8 @@ impl Roles {
     pub fn all() -> Self {
         Self {
             acquire: vec![Scope::All],
+            change: vec![Scope::All],
+            receive: vec![Scope::All],
             read: vec![Scope::All],
             force_release: vec![Scope::All],
             admin: true,

@@ -5,12 +5,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use ringfence_client::Instant;
 
-/// A caller that has been quiet for this long may make all calls of it at once.
-const BURST: Duration = Duration::from_secs(1);
-
 /// Counts calls against a rate.
 #[derive(Debug)]
 pub(super) struct Rate {
+    /// A caller that has been quiet for this long may make all calls of it at once.
+    period: Duration,
     /// The time per call.
     interval: Duration,
     /// The time at which the calls so far are paid.
@@ -20,8 +19,14 @@ pub(super) struct Rate {
 impl Rate {
     /// At most `per_second` calls; at least one.
     pub(super) fn new(per_second: u32) -> Self {
+        Self::per(Duration::from_secs(1), per_second)
+    }
+
+    /// At most `calls` per `period`; at least one.
+    pub(super) fn per(period: Duration, calls: u32) -> Self {
         Self {
-            interval: Duration::from_secs(1) / per_second.max(1),
+            period,
+            interval: period / calls.max(1),
             paid_at: Mutex::default(),
         }
     }
@@ -29,15 +34,15 @@ impl Rate {
     /// The same rate, without calls so far.
     pub(super) fn anew(&self) -> Self {
         Self {
-            interval: self.interval,
             paid_at: Mutex::default(),
+            ..*self
         }
     }
 
     /// Counts a call at `now`. The error is the time until the next call may come.
     pub(super) fn count(&self, now: Instant) -> Result<(), Duration> {
         let mut paid_at = self.paid_at.lock();
-        let earliest = *paid_at - BURST;
+        let earliest = *paid_at - self.period;
         if now < earliest {
             return Err(earliest.since(now));
         }

@@ -363,10 +363,10 @@ impl Config {
     fn check_callers(&self, reader: &mut Reader) {
         let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         let mut seen = HashMap::new();
-        for (name, Principal { proofs, roles }) in &self.principals {
+        for (name, Principal { proofs, roles, .. }) in &self.principals {
             if *roles == Roles::default() {
                 reader.problem(format!(
-                    "principals.{name} may do nothing, must have acquire, read, force_release or admin"
+                    "principals.{name} may do nothing, must have acquire, change, receive, read, force_release or admin"
                 ));
             }
             let has_certificate = proofs

@@ -320,12 +320,20 @@ impl Reader {
             let proofs = self.proofs(&path);
             let roles = Roles {
                 acquire: self.scopes(&format!("{path}.acquire")),
+                change: self.scopes(&format!("{path}.change")),
+                receive: self.scopes(&format!("{path}.receive")),
                 read: self.scopes(&format!("{path}.read")),
                 force_release: self.scopes(&format!("{path}.force_release")),
                 admin: self.flag(&format!("{path}.admin")),
             };
+            let accounts = self.number(&format!("{path}.accounts_per_hour"), 1..=u32::MAX.into());
             if !proofs.is_empty() {
-                principals.insert(name, Principal { proofs, roles });
+                let principal = Principal {
+                    proofs,
+                    roles,
+                    accounts_per_hour: accounts.and_then(|accounts| accounts.try_into().ok()),
+                };
+                principals.insert(name, principal);
             }
         }
         principals

@@ -124,7 +124,7 @@ fn a_public_address_needs_a_word() {
         ("RINGFENCE__PRINCIPALS__BILLING__SHA256", digest),
         ("RINGFENCE__PRINCIPALS__BILLING__ACQUIRE", "shop/order/"),
     ];
-    let Principal { proofs, roles } = &load(&file, &variables).unwrap().principals["billing"];
+    let Principal { proofs, roles, .. } = &load(&file, &variables).unwrap().principals["billing"];
     assert_eq!(proofs, &[Proof::Token(crate::token_digest("foo"))]);
     assert_eq!(roles.acquire, ["shop/order/".parse().unwrap()]);
     assert!(roles.read.is_empty() && !roles.admin);

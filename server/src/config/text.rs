@@ -288,7 +288,12 @@ fn write_limits(limits: &Limits, file: &mut File) {
     );
 }
 
-fn write_principal(name: &str, Principal { proofs, roles }: &Principal, file: &mut File) {
+fn write_principal(name: &str, principal: &Principal, file: &mut File) {
+    let Principal {
+        proofs,
+        roles,
+        accounts_per_hour,
+    } = principal;
     file.section(
         format_args!("principals.{}", key(name)),
         "The callers. Default: none, and every caller may make every call.",
@@ -313,8 +318,21 @@ fn write_principal(name: &str, Principal { proofs, roles }: &Principal, file: &m
         certificates,
         "Instead of sha256, or beside it: a DNS name or a URI of its certificate, or a list. Needs tls.client_ca.",
     );
+    write_roles(roles, file);
+    if let Some(accounts) = accounts_per_hour {
+        file.line(
+            "accounts_per_hour",
+            accounts,
+            "Accounts that it may create in an hour; more are refused. Default: no limit.",
+        );
+    }
+}
+
+fn write_roles(roles: &Roles, file: &mut File) {
     let Roles {
         acquire,
+        change,
+        receive,
         read,
         force_release,
         admin,
@@ -322,7 +340,17 @@ fn write_principal(name: &str, Principal { proofs, roles }: &Principal, file: &m
     file.keys(
         "acquire",
         acquire,
-        "The locks that it may acquire and the accounts that it may change: NAMESPACE/NAME is one, NAMESPACE/START/ and NAMESPACE/START* are all that start so, \"*\" all. Default: none.",
+        "The locks that it may acquire, and the latches that it may count down: NAMESPACE/NAME is one, NAMESPACE/START/ and NAMESPACE/START* are all that start so, \"*\" all. Default: none.",
+    );
+    file.keys(
+        "change",
+        change,
+        "The accounts that it may create, fill, empty and close. Default: none.",
+    );
+    file.keys(
+        "receive",
+        receive,
+        "The accounts that it may transfer to, beside those of change. Default: none.",
     );
     file.keys(
         "read",
@@ -376,10 +404,13 @@ fn sample() -> Config {
     let billing = Principal {
         proofs: vec![Proof::Token(token_digest("a secret of the caller"))],
         roles: Roles {
-            acquire: vec![prefix("default/invoice/"), prefix("coins/")],
+            acquire: vec![prefix("default/invoice/")],
+            change: vec![prefix("coins/user/")],
+            receive: vec![prefix("coins/sales")],
             read: vec![Scope::All],
             ..Roles::default()
         },
+        accounts_per_hour: Some(1000),
     };
     let operator = Principal {
         proofs: vec![Proof::Certificate("operator.example.org".into())],
@@ -388,6 +419,7 @@ fn sample() -> Config {
             admin: true,
             ..Roles::default()
         },
+        accounts_per_hour: None,
     };
     Config {
         listen: Config::default().listen,

@@ -51,7 +51,7 @@ impl Counters {
 /// Lets a change of `account` pass.
 fn change<T>(request: &Request<T>, account: &Option<Account>) -> Result<Admitted, Error> {
     let (namespace, name) = named(account);
-    admit(request, Call::Acquire(namespace, name))
+    admit(request, Call::Change(namespace, name))
 }
 
 fn named(account: &Option<Account>) -> (&str, &[u8]) {
@@ -67,7 +67,8 @@ impl CounterService for Counters {
         &self,
         request: Request<CreateAccountRequest>,
     ) -> Result<Response<CreateAccountResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
+        let (namespace, name) = named(&request.get_ref().account);
+        let _admitted = admit(&request, Call::Create(namespace, name))?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let segments = match ask.segments {

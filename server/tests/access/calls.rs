@@ -1,5 +1,7 @@
 //! Every call needs its role.
 
+use std::time::Duration;
+
 use ringfence_api::{
     Error, Reason,
     v1::{
@@ -247,9 +249,10 @@ async fn a_call_without_its_role_reaches_no_shard() {
         principal(config, "nobody", Roles::default());
         let worker = Roles {
             acquire: mine(),
+            change: mine(),
             read: mine(),
             force_release: mine(),
-            admin: false,
+            ..Roles::default()
         };
         principal(config, "worker", worker);
     })
@@ -290,6 +293,7 @@ async fn each_role_allows_its_calls() {
         principal(config, "reader", roles);
         let roles = Roles {
             acquire: all(),
+            change: all(),
             ..Roles::default()
         };
         principal(config, "worker", roles);
@@ -320,17 +324,85 @@ async fn each_role_allows_its_calls() {
 }
 
 #[tokio::test]
-async fn a_transfer_needs_both_accounts() {
+async fn to_change_money_is_not_to_lock() {
+    let scopes = |text: &str| vec![text.parse::<Scope>().unwrap()];
     let scene = Scene::set_with(|config| {
-        let roles = Roles {
-            acquire: vec!["default/yours/".parse().unwrap()],
+        let locker = Roles {
+            acquire: scopes("*"),
             ..Roles::default()
         };
-        principal(config, "worker", roles);
+        principal(config, "locker", locker);
+        let teller = Roles {
+            change: scopes("default/yours/"),
+            ..Roles::default()
+        };
+        principal(config, "teller", teller.clone());
+        let payer = Roles {
+            receive: scopes("default/mine/"),
+            ..teller.clone()
+        };
+        principal(config, "payer", payer);
+        let owner = Roles {
+            change: scopes("*"),
+            ..Roles::default()
+        };
+        principal(config, "owner", owner);
     })
     .await;
+    let channel = scene.channel().await;
     // The transfer goes to mine/other.
-    let refused = refusals(&scene.channel().await, "worker", "yours/1").await;
-    assert!(not_allowed(&refused).contains(&"transfer"));
-    assert!(!not_allowed(&refused).contains(&"deposit"));
+    for (caller, key, locks, changes, transfers) in [
+        ("locker", "yours/1", true, false, false),
+        ("teller", "yours/1", false, true, false),
+        ("payer", "yours/1", false, true, true),
+        ("payer", "mine/1", false, false, false),
+        ("owner", "yours/1", false, true, true),
+    ] {
+        let refused = not_allowed(&refusals(&channel, caller, key).await);
+        let is_allowed = |call| !refused.contains(&call);
+        assert_eq!(is_allowed("acquire"), locks, "{caller} {key}");
+        for call in ["create_account", "deposit", "deduct", "close_account"] {
+            assert_eq!(is_allowed(call), changes, "{caller} {key} {call}");
+        }
+        assert_eq!(is_allowed("transfer"), transfers, "{caller} {key}");
+    }
+}
+
+#[tokio::test]
+async fn a_principal_creates_no_more_accounts_than_it_may() {
+    let scene = Scene::set_with(|config| {
+        principal(config, "teller", Roles::all());
+        let principal = config.principals.get_mut("teller").unwrap();
+        principal.accounts_per_hour = Some(2);
+    })
+    .await;
+    let mut counters = scene.counters().await;
+    let mut create = async |name: &str| {
+        let account = Account {
+            name: name.into(),
+            ..Account::default()
+        };
+        let request = CreateAccountRequest {
+            account: Some(account),
+            durability: Durability::Memory.into(),
+            ..CreateAccountRequest::default()
+        };
+        counters.create_account(with("teller", request)).await
+    };
+    // Those of an hour, and the one that comes now.
+    for name in ["a", "b", "c"] {
+        create(name).await.unwrap();
+    }
+    let error = Error::from_status(&create("d").await.unwrap_err());
+    assert_eq!(error.reason, Reason::RateLimited);
+    let after = error.retry_after.unwrap();
+    assert!(
+        error.is_retryable && after > Duration::from_secs(1500),
+        "{after:?}"
+    );
+    assert!(
+        error
+            .message
+            .contains("principals.teller.accounts_per_hour")
+    );
 }

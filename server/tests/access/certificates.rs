@@ -26,6 +26,7 @@ fn principal(config: &mut Config, name: &str, san: &str, roles: Roles) {
     let principal = Principal {
         proofs: vec![proof],
         roles,
+        accounts_per_hour: None,
     };
     config.principals.insert(name.into(), principal);
 }
