@@ -23,7 +23,7 @@ struct Service {
     /// TLS [default port: 7420]. Repeat it, or separate URLs by commas: if one fails, the next is used
     #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with_all = ["redis", "redis_file", "topology"])]
     coordinator: Vec<String>,
-    /// A file with the bearer token for the coordinators
+    /// A file with the bearer token for the coordinators, read again for each connection and call
     #[arg(long, value_name = "FILE", requires = "coordinator")]
     token_file: Option<PathBuf>,
     /// A file with the authorities that may sign the coordinators' certificates, in PEM [default:
@@ -71,7 +71,11 @@ impl Service {
         let mut coordinators = Coordinators::new(&self.coordinator);
         if let Some(path) = &self.token_file {
             let token = String::from_utf8_lossy(&read(path)?).into_owned();
-            coordinators = coordinators.token(token.trim());
+            coordinators = match path.is_file() {
+                true => coordinators.token_file(path),
+                // A pipe is read once.
+                false => coordinators.token(token.trim()),
+            };
         }
         if let Some(path) = &self.ca_file {
             coordinators = coordinators.authorities(read(path)?);

@@ -171,10 +171,10 @@ func (c *Client) acquire(ctx context.Context, key string, options []LockOption, 
 		if failure.elsewhere && (failures > 1 || !unknown) {
 			c.moveOn(number)
 		}
-		if failure.elsewhere && failures <= len(c.services) {
+		if failure.elsewhere && failures <= c.coordinators() {
 			continue
 		}
-		over := failures > 2*len(c.services) && now()-downSince > 2*c.timeout
+		over := failures > 2*c.coordinators() && now()-downSince > 2*c.timeout
 		if wait != nil {
 			more := time.Duration(0)
 			if unknown {

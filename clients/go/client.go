@@ -10,15 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
 )
@@ -30,12 +33,21 @@ const pauseMin, pauseMax = 20 * time.Millisecond, time.Second
 // fails. With the same handle_secret at each of them, held locks go on at the next. Any number of goroutines may use it.
 type Client struct {
 	settings
-	services []service
-	owned    []*grpc.ClientConn
-	current  atomic.Uint64
+	places  atomic.Pointer[[]place]
+	current atomic.Uint64
+	names   []string // of Dial
+	dial    []grpc.DialOption
+	looksUp atomic.Bool
 
 	mutex sync.Mutex
 	held  map[*Lock]struct{} // to be released by Close
+}
+
+// place is a coordinator: at a name, or at one of the addresses of a name.
+type place struct {
+	service
+	name, address string
+	connection    *grpc.ClientConn // nil: the caller's own
 }
 
 // service has the calls of a coordinator.
@@ -69,6 +81,12 @@ func WithToken(token string) Option {
 	return func(s *settings) { s.calls = append(s.calls, grpc.PerRPCCredentials(bearer(token))) }
 }
 
+// WithTokenFile sets a file with the bearer token of the caller, read for each call: the next one has a token that was
+// rotated. A call whose token cannot be read fails.
+func WithTokenFile(path string) Option {
+	return func(s *settings) { s.calls = append(s.calls, grpc.PerRPCCredentials(bearerFile(path))) }
+}
+
 // WithLabel sets the holder's name that other callers see, cut to 64 bytes. Default: the host name and the process id.
 func WithLabel(label string) Option { return func(s *settings) { s.label = label } }
 
@@ -76,47 +94,69 @@ func WithLabel(label string) Option { return func(s *settings) { s.label = label
 // without [WithWait] is given up after twice this time without a coordinator. Default: 5 s.
 func WithTimeout(timeout time.Duration) Option { return func(s *settings) { s.timeout = timeout } }
 
-// Dial returns a client of the coordinators at these addresses ("10.0.0.1:7420"), which are all of one topology. It
-// does not wait for a connection. Close the client at the end of the process. The error: an address cannot be used.
+// Dial returns a client of the coordinators at these addresses ("10.0.0.1:7420"), which are all of one topology. A name
+// may have several addresses, with a coordinator at each. It does not wait for a connection. Close the client at the end of the process. The error: an address cannot be used.
 func Dial(addresses []string, options ...Option) (*Client, error) {
 	if len(addresses) == 0 {
 		return nil, &Error{Reason: ErrInvalidInput, Message: "addresses is empty, must have at least one coordinator"}
 	}
-	s := settings{credentials: insecure.NewCredentials()}
-	for _, option := range options {
-		option(&s)
-	}
-	dial := append(DialOptions(), grpc.WithTransportCredentials(s.credentials))
-	var owned []*grpc.ClientConn
-	var connections []grpc.ClientConnInterface
-	for _, address := range addresses {
-		connection, err := grpc.NewClient(address, dial...)
+	c := newClient(options)
+	c.names, c.dial = addresses, append(DialOptions(), grpc.WithTransportCredentials(c.credentials))
+	var places []place
+	for _, name := range addresses {
+		one, err := c.connect(name, "")
 		if err != nil {
-			closeAll(owned)
-			return nil, &Error{Reason: ErrInvalidInput, Message: fmt.Sprintf("address %q: %v", address, err)}
+			closeAll(places)
+			return nil, &Error{Reason: ErrInvalidInput, Message: fmt.Sprintf("address %q: %v", name, err)}
 		}
-		owned, connections = append(owned, connection), append(connections, connection)
+		places = append(places, one)
 	}
-	client := New(connections, options...)
-	client.owned = owned
-	return client, nil
+	c.places.Store(&places)
+	go c.lookUp()
+	return c, nil
 }
 
 // New returns a client that uses connections of the caller's own to the coordinators, at least one. Make them with
 // [DialOptions], and close them after the client.
 func New(connections []grpc.ClientConnInterface, options ...Option) *Client {
+	c := newClient(options)
+	var places []place
+	for _, one := range connections {
+		places = append(places, place{service: serviceOf(one)})
+	}
+	c.places.Store(&places)
+	return c
+}
+
+func newClient(options []Option) *Client {
 	host, _ := os.Hostname()
 	c := &Client{held: map[*Lock]struct{}{}}
 	c.label, c.timeout = fmt.Sprintf("%s/%d", host, os.Getpid()), 5*time.Second
+	c.credentials = insecure.NewCredentials()
 	for _, option := range options {
 		option(&c.settings)
 	}
-	for _, one := range connections {
-		c.services = append(c.services, service{
-			pb.NewLockServiceClient(one), pb.NewCounterServiceClient(one), pb.NewLatchServiceClient(one),
-		})
-	}
 	return c
+}
+
+func serviceOf(one grpc.ClientConnInterface) service {
+	return service{
+		pb.NewLockServiceClient(one), pb.NewCounterServiceClient(one), pb.NewLatchServiceClient(one),
+	}
+}
+
+// connect returns a place that is connected when it is used, at an address of the name if there is one.
+func (c *Client) connect(name, address string) (place, error) {
+	target, dial := name, c.dial
+	if address != "" {
+		// What the coordinator reads, and what its certificate has to be for, stays the name.
+		target, dial = "passthrough:///"+address, append([]grpc.DialOption{grpc.WithAuthority(name)}, dial...)
+	}
+	connection, err := grpc.NewClient(target, dial...)
+	if err != nil {
+		return place{}, err
+	}
+	return place{serviceOf(connection), name, address, connection}, nil
 }
 
 // DialOptions are those of the connections that [Dial] makes: a connection that went silent is replaced after 15 s, and
@@ -151,27 +191,33 @@ func (c *Client) Close() error {
 		work.Go(func() { failures[number] = lock.Unlock() })
 	}
 	work.Wait()
-	closeAll(c.owned)
+	closeAll(*c.places.Load())
 	return errors.Join(failures...)
 }
 
-func closeAll(connections []*grpc.ClientConn) {
-	for _, connection := range connections {
-		_ = connection.Close() // fails if it is closed
+func closeAll(places []place) {
+	for _, one := range places {
+		if one.connection != nil {
+			_ = one.connection.Close() // fails if it is closed
+		}
 	}
 }
 
+// coordinators is their number, as known.
+func (c *Client) coordinators() int { return len(*c.places.Load()) }
+
 // pick returns the coordinator in use, and its number for moveOn.
 func (c *Client) pick() (service, uint64) {
-	number := c.current.Load()
-	return c.services[number%uint64(len(c.services))], number
+	places, number := *c.places.Load(), c.current.Load()
+	return places[number%uint64(len(places))].service, number
 }
 
 // moveOn uses the next coordinator, unless another call has moved on already.
-func (c *Client) moveOn(failed uint64) { c.current.CompareAndSwap(failed, failed+1) }
-
-// several tells whether there is another coordinator to ask.
-func (c *Client) several() bool { return len(c.services) > 1 }
+func (c *Client) moveOn(failed uint64) {
+	if c.current.CompareAndSwap(failed, failed+1) {
+		go c.lookUp()
+	}
+}
 
 // once makes a call at the coordinator in use, and returns the number of that one. A limit of 0 is none.
 func once[Q, A any](
@@ -198,7 +244,7 @@ func repeat[Q, A any](ctx context.Context, c *Client, wait time.Duration, call r
 	defer cancel()
 	unknown := false
 	for failures := 1; ; failures++ {
-		answer, number, failure := once(limited, c, wait+c.timeout/time.Duration(len(c.services)), call, request)
+		answer, number, failure := once(limited, c, wait+c.timeout/time.Duration(c.coordinators()), call, request)
 		if failure == nil {
 			return answer, nil
 		}
@@ -240,3 +286,16 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 }
 
 func (bearer) RequireTransportSecurity() bool { return false }
+
+// bearerFile is a file with a token.
+type bearerFile string
+
+func (f bearerFile) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
+	token, err := os.ReadFile(string(f))
+	if err != nil {
+		return nil, status.Errorf(codes.Unavailable, "the token cannot be read: %v", err)
+	}
+	return bearer(strings.TrimSpace(string(token))).GetRequestMetadata(ctx)
+}
+
+func (bearerFile) RequireTransportSecurity() bool { return false }

@@ -57,10 +57,20 @@ func TestATokenNamesThePrincipalWithAndWithoutTLS(t *testing.T) {
 		secure + principal: {ringfence.WithCredentials(trusting)},
 	} {
 		_, address := serve(t, shared.redis, settings)
-		known := must[*ringfence.Client](t)(ringfence.Dial([]string{address}, append(options, ringfence.WithToken(token))...))
-		must[*ringfence.Lock](t)(known.TryLock(ctx, t.Name()))
-		refused(t, ringfence.ErrNotAllowed)(known.TryLock(ctx, "another"))
-		check(t, known.Close())
+		file := filepath.Join(t.TempDir(), "token")
+		check(t, os.WriteFile(file, []byte("another token\n"), 0o600))
+		for _, its := range []ringfence.Option{ringfence.WithToken(token), ringfence.WithTokenFile(file)} {
+			known := must[*ringfence.Client](t)(ringfence.Dial([]string{address}, append(options, its)...))
+			lock, err := known.TryLock(ctx, t.Name())
+			if err != nil {
+				refused(t, ringfence.ErrUnauthenticated)(lock, err)
+				check(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
+				lock = must[*ringfence.Lock](t)(known.TryLock(ctx, t.Name()))
+			}
+			check(t, lock.Unlock())
+			refused(t, ringfence.ErrNotAllowed)(known.TryLock(ctx, "another"))
+			check(t, known.Close())
+		}
 		unknown := must[*ringfence.Client](t)(ringfence.Dial([]string{address}, options...))
 		refused(t, ringfence.ErrUnauthenticated)(unknown.TryLock(ctx, t.Name()))
 		check(t, unknown.Close())

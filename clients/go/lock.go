@@ -104,15 +104,18 @@ func (l *Lock) forget() {
 func (l *Lock) renew(limit time.Duration) *Error {
 	l.calls.Lock()
 	defer l.calls.Unlock()
-	_, failure := extend(l, limit, service.Renew, &pb.RenewRequest{Handle: l.handle})
+	answer, number, failure := extend(l, limit, service.Renew, &pb.RenewRequest{Handle: l.handle})
+	if failure == nil && answer.Stopping {
+		l.client.moveOn(number)
+	}
 	return failure
 }
 
 // extend makes a call that extends the lease. The caller has l.calls.
 func extend[Q any, A interface{ GetValidFor() *durationpb.Duration }](
 	l *Lock, limit time.Duration, call rpc[Q, A], request Q,
-) (A, *Error) {
-	if l.client.several() {
+) (A, uint64, *Error) {
+	if l.client.coordinators() > 1 {
 		limit = min(limit, l.lease/6) // early enough to ask another coordinator
 	}
 	sent := now()
@@ -122,7 +125,7 @@ func extend[Q any, A interface{ GetValidFor() *durationpb.Duration }](
 		l.deadline.Store(max(l.deadline.Load(), int64(sent+lasts)))
 		l.lease = max(l.lease, lasts) // it lasts less where the coordinator's view of the topology ends before
 		l.renewAt = sent + max(lasts/3, l.lease/24)
-		return answer, nil
+		return answer, number, nil
 	}
 	l.renewAt = now() + l.lease/24
 	if failure.Reason == ErrLost {
@@ -130,7 +133,7 @@ func extend[Q any, A interface{ GetValidFor() *durationpb.Duration }](
 	} else if l.ctx.Err() == nil {
 		l.client.moveOn(number)
 	}
-	return answer, failure
+	return answer, number, failure
 }
 
 // Downgrade makes a writer of a read-write lock a reader: stop writing before. The token stays. It repeats itself until
@@ -154,7 +157,7 @@ func (l *Lock) downgrade() *Error {
 	l.calls.Lock()
 	defer l.calls.Unlock()
 	limit := min(l.left(), l.client.timeout)
-	answer, failure := extend(l, max(limit, 1), service.Downgrade, &pb.DowngradeRequest{Handle: l.handle})
+	answer, _, failure := extend(l, max(limit, 1), service.Downgrade, &pb.DowngradeRequest{Handle: l.handle})
 	if failure == nil {
 		l.handle = answer.Handle
 	}
@@ -178,7 +181,7 @@ func (l *Lock) Unlock() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(l.client.timeout, l.left()))
 	defer cancel()
-	request, coordinators := &pb.ReleaseRequest{Handle: l.handle}, len(l.client.services)
+	request, coordinators := &pb.ReleaseRequest{Handle: l.handle}, l.client.coordinators()
 	var unanswered *Error
 	for attempt := 0; attempt <= coordinators; attempt++ {
 		limit, patience := l.client.timeout/time.Duration(coordinators), grpc.WaitForReady(attempt == coordinators)

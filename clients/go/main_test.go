@@ -33,7 +33,19 @@ const secret = `handle_secret = "0123456789abcdef0123456789abcdef"`
 // shared is for tests that stop neither: the URL of a Redis server with a topology, and the address of a coordinator.
 var shared struct{ redis, coordinator string }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	lookUp := *ringfence.LookUpHost
+	*ringfence.LookUpHost = func(ctx context.Context, host string) ([]string, error) {
+		if host == "localhost" {
+			return hosts[:], nil
+		}
+		return lookUp(ctx, host)
+	}
+	os.Exit(run(m))
+}
+
+// hosts are the addresses of the name "localhost", in the tests.
+var hosts = [...]string{"127.0.0.1", "127.0.0.2"}
 
 func run(m *testing.M) int {
 	all := &whole{}
@@ -152,8 +164,12 @@ func founded(t scope, terms ...string) (*os.Process, string) {
 
 // serve starts a coordinator, and returns its process and address.
 func serve(t scope, redis, more string) (*os.Process, string) {
+	return serveAt(t, "127.0.0.1:0", redis, more)
+}
+
+func serveAt(t scope, listen, redis, more string) (*os.Process, string) {
 	settings := filepath.Join(t.TempDir(), "ringfence.toml")
-	text := fmt.Sprintf("listen = \"127.0.0.1:0\"\n%s\n[shards.a]\nurl = %q\n", more, redis)
+	text := fmt.Sprintf("listen = %q\n%s\n[shards.a]\nurl = %q\n", listen, more, redis)
 	check(t, os.WriteFile(settings, []byte(text), 0o600))
 	command := exec.Command(binary(), "serve", "-c", settings)
 	out := must[io.ReadCloser](t)(command.StdoutPipe())

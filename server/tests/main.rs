@@ -16,6 +16,7 @@ mod monitor;
 mod relayed;
 mod replicated;
 mod resize;
+mod restarts;
 mod scene;
 mod sessions;
 mod shares;

@@ -12,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
 use ringfence_api::{
     Effect, Error, Reason,
     v1::{
@@ -23,27 +24,17 @@ use ringfence_api::{
 use ringfence_coordinator::{
     engine::{AcquireError, Ask, Connection, CoordinatorError, Coordinators, Locks},
     name::{Label, LockKey, Namespace},
+    random::Random,
     shard::{Holder, Inspection},
 };
 use tokio::{sync::mpsc, time::timeout};
 use tonic::{
     Request, Response, Status, Streaming,
     metadata::{Ascii, MetadataValue},
-    transport::{Channel, Endpoint, Uri},
+    transport::Channel,
 };
 
-use super::{peer, seen, told};
-
-/// Where a coordinator serves, if its address does not say.
-const DEFAULT_PORT: u16 = 7420;
-
-/// A coordinator that does not take a connection is given up after this.
-const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-
-/// How often a coordinator is asked whether the connection still reaches it, and the time that it has for its answer:
-/// together less than a third of the default lease. A host or a firewall that forgets a connection does not say so.
-const PING_EVERY: Duration = Duration::from_secs(5);
-const PONG_WITHIN: Duration = Duration::from_secs(3);
+use super::{Token, coordinator::Coordinator, peer, seen, told};
 
 /// A call without a wait is given up after this.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -54,77 +45,44 @@ const MESSAGES_MAX: usize = 16;
 /// Asks in one message, at most: it stays below the limit of a request.
 const ASKS_MAX: usize = 64;
 
+/// A process begins at one of so many addresses of a host, so that processes spread over its coordinators.
+const FIRST_ADDRESSES: u64 = 64;
+
 /// Coordinators, one of which is used until it fails.
 #[derive(Clone)]
 pub(crate) struct Reach {
     coordinators: Arc<[Coordinator]>,
-    /// The one that the next call uses.
+    /// The position that the next call uses.
     calls_at: Arc<AtomicUsize>,
-    /// The one where the next session begins.
+    /// The position where the next session begins.
     sessions_at: Arc<AtomicUsize>,
-    token: Option<MetadataValue<Ascii>>,
+    /// The last one that could be read.
+    header: Arc<Mutex<Option<MetadataValue<Ascii>>>>,
     /// What it was made of.
     of: super::Coordinators,
 }
 
-struct Coordinator {
-    /// In messages.
-    name: String,
-    address: Uri,
-    channel: Channel,
-}
-
 impl Reach {
-    pub(super) fn new(of: &super::Coordinators) -> Result<Self, CoordinatorError> {
+    pub(super) fn new(of: &super::Coordinators, random: &Random) -> Result<Self, CoordinatorError> {
         if of.urls.is_empty() {
             return Err(CoordinatorError::refused("no coordinator is named"));
         }
-        let token = of.token.as_ref().map(|token| {
-            let mut header: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
-            header.set_sensitive(true);
-            Some(header)
-        });
-        let token = match token {
-            Some(None) => {
-                let message = "the bearer token is not printable ASCII";
-                return Err(CoordinatorError::refused(message));
-            }
-            token => token.flatten(),
-        };
-        let coordinator = |url: &String| {
-            let refused = |error: &dyn std::error::Error| {
-                CoordinatorError::refused(format!("coordinator {url}: {}", chain(error)))
-            };
-            let endpoint = Endpoint::from_shared(whole(url)).map_err(|error| refused(&error))?;
-            let endpoint = match endpoint.uri().scheme_str() {
-                Some("http") => endpoint,
-                Some("https") => endpoint
-                    .tls_config(of.tls())
-                    .map_err(|error| refused(&error))?,
-                _ => {
-                    let message =
-                        format!("coordinator {url}: a URL begins with http:// or https://");
-                    return Err(CoordinatorError::refused(message));
-                }
-            };
-            let endpoint = endpoint
-                .connect_timeout(CONNECT_WITHIN)
-                .http2_keep_alive_interval(PING_EVERY)
-                .keep_alive_timeout(PONG_WITHIN)
-                .keep_alive_while_idle(true);
-            Ok(Coordinator {
-                name: named(url, of),
-                address: endpoint.uri().clone(),
-                channel: endpoint.connect_lazy(),
-            })
-        };
+        let header = of.token.as_ref().map(Token::header).transpose();
+        let header = header.map_err(CoordinatorError::refused)?;
+        let round = usize::try_from(random.below(FIRST_ADDRESSES)).unwrap_or_default();
+        let position = round * of.urls.len();
         Ok(Self {
-            coordinators: of.urls.iter().map(coordinator).collect::<Result<_, _>>()?,
-            calls_at: Arc::default(),
-            sessions_at: Arc::default(),
-            token,
+            coordinators: Self::coordinators(of)?,
+            calls_at: Arc::new(AtomicUsize::new(position)),
+            sessions_at: Arc::new(AtomicUsize::new(position)),
+            header: Arc::new(Mutex::new(header)),
             of: of.clone(),
         })
+    }
+
+    fn coordinators(of: &super::Coordinators) -> Result<Arc<[Coordinator]>, CoordinatorError> {
+        let coordinators = of.urls.iter().map(|url| Coordinator::new(url, of));
+        coordinators.collect()
     }
 
     /// The longest lease that the coordinators grant. A coordinator that gives no answer has `attempt` of the time.
@@ -150,19 +108,45 @@ impl Reach {
 
     pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        if let Some(token) = &self.token {
-            request
-                .metadata_mut()
-                .insert("authorization", token.clone());
+        if let Some(token) = self.token() {
+            request.metadata_mut().insert("authorization", token);
         }
         request
     }
 
-    /// The coordinators, beginning with the one `at` that index; and the index after each.
+    /// The bearer token. While its file cannot be read, as in a rotation, the last one stays.
+    fn token(&self) -> Option<MetadataValue<Ascii>> {
+        let mut last = self.header.lock();
+        if let Ok(header) = self.of.token.as_ref()?.header() {
+            *last = Some(header);
+        }
+        last.clone()
+    }
+
+    /// Each coordinator once, beginning with the one at the position `at`. Positions go round the hosts, and with each round
+    /// to the next address of each.
     fn in_turn(&self, at: &AtomicUsize) -> impl Iterator<Item = (usize, &Coordinator)> {
-        let (first, count) = (at.load(Relaxed), self.coordinators.len());
-        let indices = (0..count).map(move |more| (first + more) % count);
-        indices.map(move |index| ((index + 1) % count, &self.coordinators[index]))
+        let first = at.load(Relaxed);
+        // Addresses may become known meanwhile.
+        let positions = (first..).take_while(move |position| position - first < self.positions());
+        positions.map(|position| {
+            (
+                position,
+                &self.coordinators[position % self.coordinators.len()],
+            )
+        })
+    }
+
+    /// The number of positions until each coordinator had its turn.
+    fn positions(&self) -> usize {
+        let addresses = self.coordinators.iter().map(Coordinator::addresses);
+        self.coordinators.len() * addresses.max().unwrap_or(1)
+    }
+
+    /// A connection to the coordinator at `position`.
+    fn channel(&self, position: usize) -> Channel {
+        let count = self.coordinators.len();
+        self.coordinators[position % count].channel(position / count)
     }
 
     /// Makes a call at the first coordinator that answers, for at most `within` at each.
@@ -176,9 +160,9 @@ impl Reach {
         call: impl Fn(Channel) -> Calling,
     ) -> Result<T, Failed> {
         let (mut last, mut repeats) = (None, false);
-        for (next, coordinator) in self.in_turn(&self.calls_at) {
-            let unanswered = MovesOn(&self.calls_at, next);
-            let answer = timeout(within, call(coordinator.channel.clone())).await;
+        for (position, coordinator) in self.in_turn(&self.calls_at) {
+            let unanswered = MovesOn(&self.calls_at, position + 1);
+            let answer = timeout(within, call(self.channel(position))).await;
             let answer = answer.unwrap_or_else(|_| {
                 Err(Status::deadline_exceeded(format!(
                     "no answer within {within:?}"
@@ -194,6 +178,7 @@ impl Reach {
             };
             repeats |= error.effect != Effect::None;
             last = Some((coordinator, error));
+            coordinator.look_up().await;
         }
         let (Coordinator { name, .. }, error) = last.expect("there is a coordinator");
         let message = format!("coordinator {name}: {}", error.message);
@@ -218,11 +203,11 @@ impl Reach {
     /// Opens a session at the first coordinator that takes it.
     async fn open_session(&self, terms: SessionTerms) -> Result<Opened, CoordinatorError> {
         let mut last = None;
-        for (next, coordinator) in self.in_turn(&self.sessions_at) {
+        for (position, coordinator) in self.in_turn(&self.sessions_at) {
             // The next session begins at another one, in case that this one is of no use. It may never answer.
-            self.sessions_at.store(next, Relaxed);
-            let at = (next + self.coordinators.len() - 1) % self.coordinators.len();
-            match self.open_at(at, terms.clone()).await {
+            self.sessions_at.store(position + 1, Relaxed);
+            coordinator.look_up().await;
+            match self.open_at(position, terms.clone()).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) if !is_of_another(&error) => {
                     let advice = peer::without_grpc(&error.message).map(|advice| {
@@ -236,10 +221,10 @@ impl Reach {
                 Err(error) => last = Some((coordinator, error)),
             }
         }
-        let (Coordinator { name, address, .. }, error) = last.expect("there is a coordinator");
-        let mut message = format!("coordinator {name}: {}", error.message);
+        let (coordinator, error) = last.expect("there is a coordinator");
+        let mut message = format!("coordinator {}: {}", coordinator.name, error.message);
         if error.reason == Reason::Unspecified
-            && let Some(advice) = peer::advice(address).await
+            && let Some(advice) = peer::advice(coordinator.url()).await
         {
             message.push_str(&format!(" ({advice})"));
         }
@@ -257,7 +242,7 @@ impl Reach {
         });
         let messages = messages.flat_map(|asks| stream::iter(requests(&asks)));
         let messages = stream::once(async { first }).chain(messages);
-        let mut client = SessionServiceClient::new(self.coordinators[at].channel.clone());
+        let mut client = SessionServiceClient::new(self.channel(at));
         let opened = client.session(self.request(messages)).await;
         let opened = opened.map_err(|status| Error::from_status(&status))?;
         let mut answers = opened.into_inner();
@@ -279,7 +264,7 @@ impl Reach {
     }
 }
 
-/// Has the next call begin at that index, also if this call is dropped: its caller may not wait as long as a coordinator
+/// Has the next call begin at that position, also if this call is dropped: its caller may not wait as long as a coordinator
 /// has for its answer.
 struct MovesOn<'a>(&'a AtomicUsize, usize);
 
@@ -305,7 +290,7 @@ pub(super) struct Failed {
 
 /// A session that a coordinator has taken.
 struct Opened {
-    /// The index of the coordinator.
+    /// The position of the coordinator.
     at: usize,
     terms: SessionOpened,
     asks: mpsc::Sender<Vec<Ask>>,
@@ -348,15 +333,16 @@ impl Coordinators for Reach {
     }
 
     fn afresh(&self) -> Result<Arc<dyn Coordinators>, CoordinatorError> {
-        let fresh = Self::new(&self.of)?;
-        let count = self.coordinators.len();
-        let latest = (self.sessions_at.load(Relaxed) + count - 1) % count;
-        fresh.sessions_at.store(latest, Relaxed);
-        Ok(Arc::new(fresh))
+        let latest = self.sessions_at.load(Relaxed).saturating_sub(1);
+        Ok(Arc::new(Self {
+            coordinators: Self::coordinators(&self.of)?,
+            sessions_at: Arc::new(AtomicUsize::new(latest)),
+            ..self.clone()
+        }))
     }
 
     fn has_others(&self) -> bool {
-        self.coordinators.len() > 1
+        self.positions() > 1
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Inspection, AcquireError> {
@@ -422,51 +408,4 @@ fn is_of_another(error: &Error) -> bool {
             error.reason,
             Reason::Unspecified | Reason::Deadline | Reason::Stopping
         )
-}
-
-/// The coordinator at `url` in messages. One that requires a certificate ends a connection without one, often before its
-/// reason can be read.
-fn named(url: &str, of: &super::Coordinators) -> String {
-    match &of.identity {
-        None if url.starts_with("https:") => format!("{url} (without a client certificate)"),
-        _ => url.to_owned(),
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
-    }
-}
-
-/// `url` with a scheme and a port: plain, and a coordinator's default.
-fn whole(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    match authority.rsplit_once(':') {
-        Some((_, port)) if is_port(port) => format!("{scheme}://{rest}"),
-        _ => format!("{scheme}://{authority}:{DEFAULT_PORT}{path}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_of_a_coordinator_has_a_scheme_and_a_port_in_the_end() {
-        for (given, expected) in [
-            ("host", "http://host:7420"),
-            ("host:1", "http://host:1"),
-            ("10.0.0.1", "http://10.0.0.1:7420"),
-            ("[::1]", "http://[::1]:7420"),
-            ("[::1]:1", "http://[::1]:1"),
-            ("https://host", "https://host:7420"),
-            ("http://host:1/", "http://host:1/"),
-        ] {
-            assert_eq!(whole(given), expected, "{given}");
-        }
-    }
 }

@@ -469,7 +469,9 @@ type RenewResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rest of the lease at the time of the answer. Count it from the time at which
 	// you sent this request.
-	ValidFor      *durationpb.Duration `protobuf:"bytes,1,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	ValidFor *durationpb.Duration `protobuf:"bytes,1,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	// The coordinator stops: renew and release the lock at another one from now on.
+	Stopping      bool `protobuf:"varint,2,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -509,6 +511,13 @@ func (x *RenewResponse) GetValidFor() *durationpb.Duration {
 		return x.ValidFor
 	}
 	return nil
+}
+
+func (x *RenewResponse) GetStopping() bool {
+	if x != nil {
+		return x.Stopping
+	}
+	return false
 }
 
 // The lock to release.
@@ -1242,9 +1251,10 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x126\n" +
 	"\tvalid_for\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"&\n" +
 	"\fRenewRequest\x12\x16\n" +
-	"\x06handle\x18\x01 \x01(\fR\x06handle\"G\n" +
+	"\x06handle\x18\x01 \x01(\fR\x06handle\"c\n" +
 	"\rRenewResponse\x126\n" +
-	"\tvalid_for\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"(\n" +
+	"\tvalid_for\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12\x1a\n" +
+	"\bstopping\x18\x02 \x01(\bR\bstopping\"(\n" +
 	"\x0eReleaseRequest\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\"I\n" +
 	"\x0fReleaseResponse\x126\n" +

@@ -57,9 +57,11 @@ class Redis:
 
 
 class Coordinator:
-    def __init__(self, redis: Redis, directory: pathlib.Path, more: str) -> None:
+    def __init__(
+        self, redis: Redis, directory: pathlib.Path, more: str, listen: str = "127.0.0.1:0"
+    ) -> None:
         settings = directory / "ringfence.toml"
-        settings.write_text(f'listen = "127.0.0.1:0"\n{more}\n[shards.a]\nurl = "{redis.url}"\n')
+        settings.write_text(f'listen = "{listen}"\n{more}\n[shards.a]\nurl = "{redis.url}"\n')
         command = [BINARY, "serve", "-c", str(settings)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout

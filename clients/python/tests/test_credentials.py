@@ -168,9 +168,10 @@ def test_a_move_is_logged_once(
 def test_calls_that_fail_together_move_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "ringfence")
     coordinators = _channels.Coordinators(["one", "two", "three"], grpc.insecure_channel)
+    one, _ = coordinators.pick("LockService", "Renew")
     for _ in range(2):
-        coordinators.failed(0, ringfence.Unavailable("gone", elsewhere=True))
-    assert coordinators.pick("LockService", "Renew")[0] == 1
+        coordinators.failed(one, ringfence.Unavailable("gone", elsewhere=True))
+    assert coordinators.pick("LockService", "Renew")[0].name == "two"
     assert [record.getMessage() for record in caplog.records if record.name == "ringfence"] == [
         "coordinator one failed, goes on at two: gone"
     ]

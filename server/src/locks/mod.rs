@@ -116,6 +116,7 @@ impl LockService for Locks {
         let held = deadline.run(self.holds.renew(&lease)).await??;
         Ok(Response::new(RenewResponse {
             valid_for: Some(to_length(valid_for(&held))),
+            stopping: self.stop.is_cancelled(),
         }))
     }
 

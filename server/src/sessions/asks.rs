@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     access::Call,
-    errors,
     fields::{label, length, to_length},
 };
 
@@ -134,9 +133,7 @@ impl Session {
     }
 
     fn resume(&mut self, id: u64, ask: &ResumeAsk) -> Result<(), Error> {
-        if self.shared.stopping.is_cancelled() {
-            return Err(errors::stopping());
-        }
+        // Also of a coordinator that stops: its caller may have no other, to release the lock.
         let lease = self.open(&ask.handle)?;
         self.has_room()?;
         let (resumption, abort) = work::resume(self.shared.clone(), id, lease.clone());

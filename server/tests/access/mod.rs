@@ -4,10 +4,13 @@ mod calls;
 mod certificates;
 mod rates;
 
+use std::fs;
+
 use ringfence_api::{
     Error, Reason,
     v1::{AcquireRequest, ReleaseRequest, lock_service_client::LockServiceClient},
 };
+use ringfence_client::{Client, Coordinators};
 use ringfence_server::{Config, Principal, Proof, Roles, token_digest};
 use tonic::{Code, Request, Status};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -20,6 +23,7 @@ pub(crate) fn principal(config: &mut Config, name: &str, roles: Roles) {
     let principal = Principal {
         proofs: vec![proof],
         roles,
+        accounts_per_hour: None,
     };
     config.principals.insert(name.into(), principal);
 }
@@ -54,6 +58,30 @@ async fn a_principal_may_have_several_tokens() {
         .acquire(with("newer", ask("key", 5000, Some(0))))
         .await;
     assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+}
+
+#[tokio::test]
+async fn a_token_that_changes_in_its_file_counts_from_the_next_call_on() {
+    let scene = Scene::set_with(|config| principal(config, "known", Roles::all())).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, "known\n").unwrap();
+    let coordinators = Coordinators::new(&scene.url).token_file(file.path());
+    let client = Client::builder().coordinators(coordinators);
+    let client = client.build().await.unwrap();
+    let reads = async |expected: bool| {
+        let read = client.lock("key").inspect().await;
+        assert_eq!(read.is_ok(), expected, "{read:?}");
+    };
+    reads(true).await;
+    fs::write(&file, "unknown\n").unwrap();
+    reads(false).await;
+    // As in a rotation: the last one stays.
+    fs::write(&file, "").unwrap();
+    reads(false).await;
+    fs::write(&file, "known\n").unwrap();
+    reads(true).await;
+    fs::remove_file(&file).unwrap();
+    reads(true).await;
 }
 
 #[tokio::test]

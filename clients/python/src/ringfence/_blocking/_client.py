@@ -89,10 +89,10 @@ class Client:
         self._token = _channels.token_of(token, token_file)
         options = _channels.options(self._timeout)
 
-        def connect(address: str) -> grpc.Channel:
+        def connect(target: str, more: Sequence[Tuple[str, str]]) -> grpc.Channel:
             if credentials is None:
-                return grpc.insecure_channel(address, options)
-            return grpc.secure_channel(address, credentials, options)
+                return grpc.insecure_channel(target, [*options, *more])
+            return grpc.secure_channel(target, credentials, [*options, *more])
 
         self._coordinators = _channels.Coordinators(addresses, connect)
         self._label = _channels.default_label() if label is None else label
@@ -284,16 +284,18 @@ class Client:
             return end.value
 
     def _call(self, step: Call) -> Any:
-        index, call = self._coordinators.pick(step.service, step.method)
+        for channel in self._coordinators.unused():
+            channel.close()
+        place, call = self._coordinators.pick(step.service, step.method)
         metadata = self._metadata()
         sent = call.future(step.request, step.timeout, metadata, wait_for_ready=step.reconnects)
         try:
             answer = sent.result()
-            self._coordinators.answered = True
+            self._coordinators.answers(place, answer)
             return answer
         except grpc.RpcError as failure:
             error = from_rpc(failure)
-            self._coordinators.failed(index, error, step.move_on, step.stay)
+            self._coordinators.failed(place, error, step.move_on, step.stay)
             raise error from None
         except BaseException:  # KeyboardInterrupt, for example
             self._give_up(step, sent)
@@ -302,7 +304,7 @@ class Client:
     def _pages(self, request: lock_pb2.ListRequest) -> Iterator[lock_pb2.ListResponse]:
         """A list. Until its first page has come, it begins again at the next coordinator."""
         for others in reversed(range(len(self._coordinators))):
-            index, call = self._coordinators.pick("LockService", "List")
+            place, call = self._coordinators.pick("LockService", "List")
             pages = call(request, metadata=self._metadata())
             try:
                 for page in pages:
@@ -311,7 +313,7 @@ class Client:
                 return
             except grpc.RpcError as failure:
                 error = from_rpc(failure)
-                self._coordinators.failed(index, error)
+                self._coordinators.failed(place, error)
                 if not (others and error.retryable):
                     raise error from None
             finally:

@@ -86,10 +86,10 @@ class Client:
         self._token = _channels.token_of(token, token_file)
         options = _channels.options(self._timeout)
 
-        def connect(address: str) -> grpc.aio.Channel:
+        def connect(target: str, more: Sequence[Tuple[str, str]]) -> grpc.aio.Channel:
             if credentials is None:
-                return grpc.aio.insecure_channel(address, options)
-            return grpc.aio.secure_channel(address, credentials, options)
+                return grpc.aio.insecure_channel(target, [*options, *more])
+            return grpc.aio.secure_channel(target, credentials, [*options, *more])
 
         self._coordinators = _channels.Coordinators(addresses, connect)
         self._label = _channels.default_label() if label is None else label
@@ -238,7 +238,9 @@ class Client:
                 tell(step)
 
     async def _call(self, step: Call) -> Any:
-        index, call = self._coordinators.pick(step.service, step.method)
+        for channel in self._coordinators.unused():
+            self._spawn(channel.close(), self._tasks)
+        place, call = self._coordinators.pick(step.service, step.method)
         metadata = await self._metadata()
         sent = call(
             step.request, timeout=step.timeout, metadata=metadata, wait_for_ready=step.reconnects
@@ -246,11 +248,11 @@ class Client:
         reply = self._spawn(_reply(sent), self._waits if step.undo else self._tasks)
         try:
             answer = await asyncio.shield(reply)
-            self._coordinators.answered = True
+            self._coordinators.answers(place, answer)
             return answer
         except grpc.RpcError as failure:
             error = from_rpc(failure)
-            self._coordinators.failed(index, error, step.move_on, step.stay)
+            self._coordinators.failed(place, error, step.move_on, step.stay)
             raise error from None
         except BaseException:  # the task is cancelled
             if reply.cancelled():
@@ -261,7 +263,7 @@ class Client:
     async def _pages(self, request: lock_pb2.ListRequest) -> AsyncIterator[lock_pb2.ListResponse]:
         """A list. Until its first page has come, it begins again at the next coordinator."""
         for others in reversed(range(len(self._coordinators))):
-            index, call = self._coordinators.pick("LockService", "List")
+            place, call = self._coordinators.pick("LockService", "List")
             pages = call(request, metadata=await self._metadata())
             try:
                 async for page in pages:
@@ -270,7 +272,7 @@ class Client:
                 return
             except grpc.RpcError as failure:
                 error = from_rpc(failure)
-                self._coordinators.failed(index, error)
+                self._coordinators.failed(place, error)
                 if not (others and error.retryable):
                     raise error from None
             finally:

@@ -88,10 +88,12 @@ class RenewRequest(_message.Message):
     def __init__(self, handle: _Optional[bytes] = ...) -> None: ...
 
 class RenewResponse(_message.Message):
-    __slots__ = ("valid_for",)
+    __slots__ = ("valid_for", "stopping")
     VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    STOPPING_FIELD_NUMBER: _ClassVar[int]
     valid_for: _duration_pb2.Duration
-    def __init__(self, valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    stopping: bool
+    def __init__(self, valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stopping: bool = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
     __slots__ = ("handle",)
