@@ -16,6 +16,22 @@ import (
 	ringfence "github.com/ringfence/ringfence/clients/go"
 )
 
+func TestAHolderRenewsElsewhereOnceItsCoordinatorStops(t *testing.T) {
+	t.Parallel()
+	one, first := serve(t, shared.redis, secret+"\ngrace = \"1h\"")
+	_, second := serve(t, shared.redis, secret)
+	client := dial(t, first, second)
+	lock := must[*ringfence.Lock](t)(client.Lock(within(t), t.Name(), leased))
+	check(t, one.Signal(syscall.SIGTERM))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := one.Wait()
+		ended <- err
+	}()
+	check(t, receive(t, ended)) // once nobody renews a lock there
+	check(t, lock.Unlock())
+}
+
 func TestTenRollingRestartsBehindOneNameFailNoCallAndLoseNoLock(t *testing.T) {
 	t.Parallel()
 	free := must[net.Listener](t)(net.Listen("tcp", hosts[0]+":0"))

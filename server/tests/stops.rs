@@ -21,6 +21,7 @@ async fn waiters_are_sent_elsewhere_and_holders_have_time_to_release() {
     let mut scene = Scene::set_with(|config| config.grace = Duration::from_secs(60)).await;
     let (mut one, mut two) = (scene.locks().await, scene.locks().await);
     let held = acquire(&mut one, ask("key", 10_000, None)).await.unwrap();
+    assert!(!renew(&mut one, &held.handle).await.unwrap().stopping);
     let mut queue = two.clone();
     let mut waits = JoinSet::new();
     waits.spawn(async move { acquire(&mut queue, ask("key", 1000, None)).await });
@@ -34,7 +35,7 @@ async fn waiters_are_sent_elsewhere_and_holders_have_time_to_release() {
         assert_eq!(error.reason, Reason::Stopping);
         assert!(error.is_retryable);
     }
-    renew(&mut one, &held.handle).await.unwrap();
+    assert!(renew(&mut one, &held.handle).await.unwrap().stopping);
     let outcome = release(&mut one, &held.handle).await.unwrap();
     assert_eq!(outcome, ReleaseOutcome::Held as i32);
     scene.ended().await;

@@ -6,16 +6,28 @@ import pathlib
 import signal
 import socket
 import threading
-from typing import Any
+from typing import Any, Callable
 
 import pytest
-from conftest import SECRET, Coordinator, Redis, eventually
+from conftest import DEADLINE, SECRET, Coordinator, Redis, eventually
 
 from ringfence import Client, Outcome, RingfenceError
 
 #: One name has both.
 HOSTS = "127.0.0.1", "127.0.0.2"
 ROUNDS = 10
+
+
+def test_a_holder_renews_elsewhere_once_its_coordinator_stops(
+    serve: Callable[..., Coordinator], key: str
+) -> None:
+    one, two = (serve(f'handle_secret = "{SECRET}"\ngrace = "1h"') for _ in range(2))
+    with Client([one.address, two.address]) as client:
+        guard = client.lock(key, lease=3).acquire()
+        one.signal(signal.SIGTERM)
+        # It ends once nobody renews a lock there.
+        one.process.wait(DEADLINE)
+        assert guard.release() is Outcome.HELD
 
 
 def test_ten_rolling_restarts_behind_one_name_fail_no_call_and_lose_no_lock(
