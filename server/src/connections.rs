@@ -78,11 +78,23 @@ impl Places {
     }
 }
 
-/// The connections of all ports, counted by the name of the port.
+/// The connections of all ports, counted by the name of the port; the sessions; and the calls that reached a limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
     open: Family<[(&'static str, &'static str); 1], Gauge>,
     limited: Family<[(&'static str, &'static str); 2], Counter>,
+    sessions: Gauge,
+    limited_calls: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+/// A session is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenSession(Gauge);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl Numbers {
@@ -97,6 +109,23 @@ impl Numbers {
             "Connections that reached a limit.",
             self.limited.clone(),
         );
+        registry.register("sessions", "Open sessions.", self.sessions.clone());
+        registry.register(
+            "calls_limited",
+            "Calls, and asks within sessions, that were refused for a limit.",
+            self.limited_calls.clone(),
+        );
+    }
+
+    /// A session is open.
+    pub(crate) fn session(&self) -> OpenSession {
+        self.sessions.inc();
+        OpenSession(self.sessions.clone())
+    }
+
+    /// A call, or an ask within a session, is refused for `limits.{limit}`.
+    pub(crate) fn refused(&self, limit: &'static str) {
+        self.limited_calls.get_or_create(&[("limit", limit)]).inc();
     }
 }
 

@@ -63,6 +63,7 @@ pub struct Service {
     handles: Arc<Handles>,
     limits: Limits,
     grace: Duration,
+    numbers: Numbers,
     authentication: Authentication,
     reloader: Reloader,
     /// The reason, if there is none.
@@ -97,7 +98,8 @@ impl Service {
         };
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let Limits { rate, .. } = config.limits;
-        let authentication = Authentication::new(&config.principals, rate, &clock);
+        let numbers = Numbers::default();
+        let authentication = Authentication::new(&config.principals, rate, &clock, &numbers);
         let shown = || Dashboard::new(&client, authentication.clone());
         let handles = Arc::new(Handles::new(&config.handle_secrets));
         Ok(Self {
@@ -111,6 +113,7 @@ impl Service {
             handles,
             limits: config.limits,
             grace: config.grace,
+            numbers,
         })
     }
 
@@ -158,6 +161,7 @@ impl Service {
             handles,
             limits,
             grace,
+            numbers,
             authentication,
             reloader,
             dashboard,
@@ -180,7 +184,6 @@ impl Service {
         let calls = Calls::default();
         let routes = calls.of(routes(&client, served, &health, &authentication));
         let router = move |tls: Option<Tls>| Ok(server(tls, &limits)?.add_routes(routes.clone()));
-        let numbers = Numbers::default();
         let places = (limits.connections, limits.connections_per_address);
         let port = Port::new("service", places, &numbers);
         let accept = move || accept(listener.clone(), port.clone(), limits.streams);

@@ -40,6 +40,12 @@ pub(crate) async fn counted(scene: &Scene, name: &str, label: &str) -> f64 {
     sum(&get(scene, "/metrics").await.1, name, label)
 }
 
+/// Calls and asks that were refused for `limit`.
+pub(crate) async fn refused_for(scene: &Scene, limit: &str) -> f64 {
+    let label = format!("limit=\"{limit}\"");
+    counted(scene, "ringfence_calls_limited_total{", &label).await
+}
+
 /// A value that has no labels, now.
 pub(crate) async fn number(scene: &Scene, name: &str) -> f64 {
     let (_, numbers) = get(scene, "/metrics").await;

@@ -22,6 +22,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::{
     access::{principal, with},
+    monitor::{number, refused_for},
     scene::{Coordinator, Scene},
 };
 
@@ -504,8 +505,17 @@ async fn limits_name_the_setting_and_the_value() {
     assert_eq!(refusal.reason(), Reason::TooManyHeld);
     let input = refusal.invalid_input.unwrap();
     assert_eq!(input.limit, "limits.session_locks = 3");
+    for limit in ["session_waiters", "session_locks"] {
+        assert_eq!(refused_for(&scene, limit).await, 1.0, "{limit}");
+    }
     assert_eq!(session.released(5, 1).await, HELD);
     session.acquired(4, "key/4").await;
+    assert_eq!(number(&scene, "ringfence_sessions ").await, 1.0);
+    drop(session);
+    eventually("the session has ended", async || {
+        number(&scene, "ringfence_sessions ").await == 0.0
+    })
+    .await;
 }
 
 #[tokio::test]

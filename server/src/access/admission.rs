@@ -8,7 +8,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::Request;
 
 use super::{Roles, Scope, audit, rate::Rate};
-use crate::{connections::Places, fields::namespace};
+use crate::{
+    connections::{Numbers, Places},
+    fields::namespace,
+};
 
 /// A call that finds no place on its connection may be repeated after this time.
 const PLACE_AFTER: Duration = Duration::from_millis(50);
@@ -23,6 +26,7 @@ pub(crate) struct Caller {
     /// None: no limit.
     new_accounts: Option<Rate>,
     clock: Arc<dyn Clock>,
+    pub(crate) numbers: Numbers,
 }
 
 /// A call that needs a role.
@@ -61,6 +65,7 @@ impl Caller {
         roles: Roles,
         per_second: u32,
         clock: Arc<dyn Clock>,
+        numbers: Numbers,
     ) -> Self {
         Self {
             name,
@@ -68,6 +73,7 @@ impl Caller {
             rate: Rate::new(per_second),
             new_accounts: None,
             clock,
+            numbers,
         }
     }
 
@@ -88,6 +94,7 @@ impl Caller {
             rate: self.rate.anew(),
             new_accounts: None,
             clock: self.clock.clone(),
+            numbers: self.numbers.clone(),
         }
     }
 
@@ -99,7 +106,10 @@ impl Caller {
     /// Lets `call` pass, if the caller is within its rate, and has the role. A call without the role counts, too.
     pub(crate) fn admit(&self, call: Call<'_>) -> Result<(), Error> {
         let counted = self.rate.count(self.clock.now());
-        counted.map_err(|wait| limited("more calls per second than limits.rate", wait))?;
+        counted.map_err(|wait| {
+            self.numbers.refused("rate");
+            limited("more calls per second than limits.rate", wait)
+        })?;
         if !self.allows(call) {
             let name = self.name.as_deref().unwrap_or_default();
             return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
@@ -157,7 +167,7 @@ pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted,
             audit::refused(caller.name(), request.extensions().get(), error);
         }
     })?;
-    place(request)
+    place(request).inspect_err(|_| caller.numbers.refused("streams"))
 }
 
 /// Gives `request` a place on its connection.

@@ -14,7 +14,7 @@ use tonic::{
 use webpki::EndEntityCert;
 
 use super::{Caller, Principal, Proof, Roles, audit, token_digest};
-use crate::connections::Places;
+use crate::connections::{Numbers, Places};
 
 const HEADER: &str = "authorization";
 const SCHEME: &str = "Bearer";
@@ -25,6 +25,7 @@ pub(crate) struct Authentication {
     callers: Arc<RwLock<Arc<Callers>>>,
     per_second: u32,
     clock: Arc<dyn Clock>,
+    numbers: Numbers,
 }
 
 #[derive(Debug)]
@@ -39,9 +40,12 @@ impl Callers {
     fn new(
         principals: &BTreeMap<String, Principal>,
         per_second: u32,
-        clock: &Arc<dyn Clock>,
+        (clock, numbers): (&Arc<dyn Clock>, &Numbers),
     ) -> Self {
-        let caller = |name, roles| Caller::new(name, roles, per_second, clock.clone());
+        let caller = |name, roles| {
+            let (clock, numbers) = (clock.clone(), numbers.clone());
+            Caller::new(name, roles, per_second, clock, numbers)
+        };
         if principals.is_empty() {
             return Self::Open(Arc::new(caller(None, Roles::all())));
         }
@@ -56,23 +60,26 @@ impl Callers {
 }
 
 impl Authentication {
-    /// Of `principals`, by name, with `per_second` calls each.
+    /// Of `principals`, by name, with `per_second` calls each. `numbers` count the refused ones.
     pub(crate) fn new(
         principals: &BTreeMap<String, Principal>,
         per_second: u32,
         clock: &Arc<dyn Clock>,
+        numbers: &Numbers,
     ) -> Self {
-        let callers = Callers::new(principals, per_second, clock);
+        let callers = Callers::new(principals, per_second, (clock, numbers));
         Self {
             callers: Arc::new(RwLock::new(Arc::new(callers))),
             per_second,
             clock: clock.clone(),
+            numbers: numbers.clone(),
         }
     }
 
     /// From now on, calls are those of these `principals`.
     pub(crate) fn replace(&self, principals: &BTreeMap<String, Principal>) {
-        let callers = Callers::new(principals, self.per_second, &self.clock);
+        let counted = (&self.clock, &self.numbers);
+        let callers = Callers::new(principals, self.per_second, counted);
         *self.callers.write() = Arc::new(callers);
     }
 

@@ -334,7 +334,7 @@ mod tests {
     use tonic::Code;
 
     use super::*;
-    use crate::{Roles, access::Caller};
+    use crate::{Roles, access::Caller, connections::Numbers};
 
     #[tokio::test]
     async fn an_expired_deadline_is_told_with_the_reason_to_wait() {
@@ -342,7 +342,13 @@ mod tests {
         let held = client.lock("key").label("worker 7").acquire().await;
         let holds = Holds::new(client.clone(), Arc::new(BootClock));
         let handles = Arc::new(Handles::new(&[]));
-        let caller = Caller::new(None, Roles::all(), 10, Arc::new(BootClock));
+        let caller = Caller::new(
+            None,
+            Roles::all(),
+            10,
+            Arc::new(BootClock),
+            Numbers::default(),
+        );
         let locks = Locks::new(client.clone(), holds, handles, CancellationToken::new());
         let mut request = Request::new(AcquireRequest {
             key: "key".into(),

@@ -91,7 +91,7 @@ impl Session {
         self.has_room()?;
         let max = self.shared.limits.session_waiters;
         if self.waits >= max {
-            return Err(limited(Reason::TooManyWaiters, "session_waiters", max));
+            return Err(self.limited(Reason::TooManyWaiters, "session_waiters", max));
         }
         let Terms { ttl, label } = self.terms().clone();
         let AcquireAsk {
@@ -153,7 +153,17 @@ impl Session {
         let max = self.shared.limits.session_locks;
         match self.entries.len() < max {
             true => Ok(()),
-            false => Err(limited(Reason::TooManyHeld, "session_locks", max)),
+            false => Err(self.limited(Reason::TooManyHeld, "session_locks", max)),
+        }
+    }
+
+    fn limited(&self, reason: Reason, setting: &'static str, max: usize) -> Error {
+        self.caller.numbers.refused(setting);
+        let value = format!("more than {max} locks in the session");
+        Error {
+            is_retryable: true,
+            reason,
+            ..Error::invalid("asks.acquire", value, format!("limits.{setting} = {max}"))
         }
     }
 
@@ -205,14 +215,5 @@ impl Session {
         });
         let within = Duration::from_secs(1).min(self.terms().ttl / 6);
         self.work.push(work::renew(locks.collect(), within));
-    }
-}
-
-fn limited(reason: Reason, setting: &str, max: usize) -> Error {
-    let value = format!("more than {max} locks in the session");
-    Error {
-        is_retryable: true,
-        reason,
-        ..Error::invalid("asks.acquire", value, format!("limits.{setting} = {max}"))
     }
 }

@@ -62,11 +62,12 @@ impl SessionService for Sessions {
     ) -> Result<Response<Answers>, Status> {
         let admitted = admit(&request, Call::Session)?;
         let caller = caller_of(&request)?.clone();
+        let counted = (admitted, caller.numbers.session());
         let session = Session::new(self.0.clone(), caller, request.into_inner());
-        let answers = stream::unfold(Some((session, admitted)), |open| async {
-            let (mut session, admitted) = open?;
+        let answers = stream::unfold(Some((session, counted)), |open| async {
+            let (mut session, counted) = open?;
             match session.next().await {
-                Ok(Some(answers)) => Some((Ok(answers), Some((session, admitted)))),
+                Ok(Some(answers)) => Some((Ok(answers), Some((session, counted)))),
                 Ok(None) => None,
                 Err(status) => Some((Err(status), None)),
             }

@@ -23,7 +23,10 @@ use tokio::{
 use tonic::{Code, Status, transport::Channel};
 
 use super::{principal, with};
-use crate::scene::{Scene, acquire, ask, release, renew};
+use crate::{
+    monitor::refused_for,
+    scene::{Scene, acquire, ask, release, renew},
+};
 
 fn limited(refused: &Status) -> Duration {
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
@@ -113,6 +116,7 @@ async fn calls_beyond_the_rate_are_refused_but_renewals_are_not() {
     })
     .await;
     limited(&refused);
+    assert!(refused_for(&scene, "rate").await >= 2.0);
     // The locks that were granted here, and renewals that were due: far fewer than a call for each renewal.
     assert!(scene.script_calls().await < before + 50);
     eventually("its turn comes", || {
@@ -176,6 +180,7 @@ async fn waiting_calls_leave_room_for_renewals_on_their_connection() {
     })
     .await;
     renew(&mut locks, &held.handle).await.unwrap();
+    assert!(refused_for(&scene, "streams").await > 0.0);
     // Another connection has places of its own.
     let mut other = scene.locks().await;
     acquire(&mut other, ask("free", 1000, None)).await.unwrap();
