@@ -65,6 +65,7 @@ impl Gate {
     /// What is not a test.
     async fn checks(&self, is_quick: bool, built: Option<&Built>) {
         let mut checks = plan::checks();
+        checks.push(plan::chart(is_quick));
         checks.extend(built.into_iter().flat_map(plan::checks_of_programs));
         match is_quick {
             true => self.not_run(

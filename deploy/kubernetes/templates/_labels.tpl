@@ -1,3 +1,0 @@
-{{- define "ringfence.labels" -}}
-{ app.kubernetes.io/name: ringfence, app.kubernetes.io/instance: {{ .Release.Name }} }
-{{- end -}}
