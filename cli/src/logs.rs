@@ -1,11 +1,11 @@
-//! Logs to stderr, as text or as JSON; with the feature `otlp`, the traces of a coordinator to a collector.
+//! Logs to stderr, as text or as JSON; the traces of a coordinator to a collector, if there is one.
 
 use std::{
     io::{self, IsTerminal},
     sync::OnceLock,
 };
 
-use ringfence_server::Log;
+use ringfence_server::{Log, Traces};
 use tracing::Level;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, registry, reload,
@@ -13,7 +13,6 @@ use tracing_subscriber::{
 };
 
 use super::{Command, Failure};
-#[cfg(feature = "otlp")]
 use crate::serve::MISCONFIGURED;
 
 type Filter = reload::Handle<EnvFilter, Registry>;
@@ -21,14 +20,8 @@ type Filter = reload::Handle<EnvFilter, Registry>;
 /// Which lines are printed as text, and which as JSON.
 static FILTERS: OnceLock<[Filter; 2]> = OnceLock::new();
 
-/// Sends the last traces when it is dropped.
-pub(super) struct Traces {
-    #[cfg(feature = "otlp")]
-    _sent: Option<ringfence_server::Traces>,
-}
-
-/// Starts the logs of `command`.
-pub(super) fn start(command: &Command) -> Result<Traces, Failure> {
+/// Starts the logs of `command`, and the traces.
+pub(super) fn start(command: &Command) -> Result<Option<Traces>, Failure> {
     let (text, text_filter) = reload::Layer::new(filter(command.log_level()));
     let (json, json_filter) = reload::Layer::new(EnvFilter::new("off"));
     let text = fmt::layer()
@@ -42,22 +35,14 @@ pub(super) fn start(command: &Command) -> Result<Traces, Failure> {
         .with_filter(json);
     FILTERS.get_or_init(|| [text_filter, json_filter]);
     let logs = registry().with(vec![text.boxed(), json.boxed()]);
-    #[cfg(feature = "otlp")]
-    {
-        let traces = match command {
-            Command::Serve(_) | Command::Dev(_) => ringfence_server::Traces::from_env()
-                .map_err(|error| Failure::new(MISCONFIGURED, error))?,
-            _ => None,
-        };
-        logs.with(traces.as_ref().map(ringfence_server::Traces::layer))
-            .init();
-        Ok(Traces { _sent: traces })
-    }
-    #[cfg(not(feature = "otlp"))]
-    {
-        logs.init();
-        Ok(Traces {})
-    }
+    let traces = match command {
+        Command::Serve(_) | Command::Dev(_) => {
+            Traces::from_env().map_err(|error| Failure::new(MISCONFIGURED, error))?
+        }
+        _ => None,
+    };
+    logs.with(traces.as_ref().map(Traces::layer)).init();
+    Ok(traces)
 }
 
 /// Puts the settings of a coordinator's log into force.

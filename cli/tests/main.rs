@@ -13,6 +13,5 @@ mod locks;
 mod ring;
 mod serve;
 mod service;
-#[cfg(feature = "otlp")]
 mod traces;
 mod uninstall;
