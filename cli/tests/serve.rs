@@ -1,12 +1,15 @@
 //! `ringfence serve`: the process, on real servers, and its settings.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::{
         linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram},
+        unix::{
+            fs::PermissionsExt,
+            net::{SocketAddr, UnixDatagram},
+        },
     },
     path::Path,
     process::{Child, Command, Stdio},
@@ -457,6 +460,22 @@ fn fewer_open_files_than_connections_are_a_warning_of_the_check() {
     assert!(few.stderr.contains("the system allows 300"), "{few:?}");
     let enough = limited("2000");
     assert_eq!((enough.code, &*enough.stderr), (0, ""), "{enough:?}");
+}
+
+#[test]
+fn a_secret_that_others_may_read_is_a_warning_of_the_check() {
+    let file = settings(&["redis://user:s3cret@127.0.0.1:1".to_owned()], "");
+    let check = || ringfence(&["config", "check", "-c", file.path().to_str().unwrap()]);
+    for (mode, part) in [(0o600, ""), (0o644, "shards.s0.url is a secret, and ")] {
+        fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+        let ran = check();
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(ran.stderr.is_empty(), part.is_empty(), "{ran:?}");
+        assert!(
+            ran.stderr.contains(part) && !ran.stderr.contains("s3cret"),
+            "{ran:?}"
+        );
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(crate) enum Command {
 /// Where the settings are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Settings {
-    /// The file with the settings, in TOML
+    /// The file with the settings, in TOML; the systemd unit and the images have /etc/ringfence/ringfence.toml
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The address to serve on, instead of the setting `listen`
@@ -138,7 +138,7 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
     show(match command {
         Command::Check(settings) => {
             let config = settings.load()?;
-            descriptors::check(&config);
+            warn(&config);
             let shards = config.shards.len();
             format!("good: serves on {}, shards: {shards}\n", config.listen)
         }
@@ -148,12 +148,20 @@ pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Warns of what can be used, and should be otherwise.
+fn warn(config: &Config) {
+    descriptors::check(config);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+}
+
 /// Finds the servers, and serves.
 async fn on_servers(settings: &Settings, config: &Config) -> Result<(), ServeError> {
     let (stop, hangups) = (told_to_stop()?, signal(SignalKind::hangup())?);
     tokio::pin!(stop);
     descriptors::raise();
-    descriptors::check(config);
+    warn(config);
     let client = tokio::select! {
         biased;
         () = &mut stop => return Ok(()),
@@ -182,6 +190,7 @@ async fn reload(
         match load() {
             Ok(config) => {
                 logs::put(config.log);
+                warn(&config);
                 let later = reloader.reload(config);
                 tracing::info!("SIGHUP: new settings count");
                 if !later.is_empty() {

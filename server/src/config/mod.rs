@@ -3,8 +3,10 @@
 //! Defaults < file < environment (`RINGFENCE__LIMITS__STREAMS=100`) < command line. Unknown settings
 //! are refused, and all problems are reported at once.
 
+mod exposure;
 mod reader;
 mod text;
+mod variables;
 
 use std::{
     collections::BTreeMap,
@@ -14,19 +16,14 @@ use std::{
     time::Duration,
 };
 
-use config::{Environment, File, FileFormat};
+use config::{File, FileFormat};
 use hashbrown::HashMap;
 use ringfence_client::{Builder, Client};
 use ringfence_coordinator::name::KeyPrefix;
 use tracing::Level;
 
-use self::reader::Reader;
+use self::{reader::Reader, text::key, variables::Variables};
 use crate::{Principal, Proof, Roles, Tls};
-
-/// The prefix of environment variables. The second underscore keeps variables of the command line,
-/// such as `RINGFENCE_REDIS`, apart.
-const VARIABLES: &str = "RINGFENCE";
-const SEPARATOR: &str = "__";
 
 /// The settings of a coordinator.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,6 +56,8 @@ pub struct Config {
     pub limits: Limits,
     /// `principals.NAME`: the callers, by name. None: every caller may make every call.
     pub principals: BTreeMap<String, Principal>,
+    /// No setting: one sentence per file with a secret that others than the coordinator may read or write.
+    pub warnings: Vec<String>,
 }
 
 /// The log of a coordinator: `log.NAME`. It counts for the program that serves; this library sets up no log.
@@ -212,6 +211,7 @@ impl Default for Config {
             log: Log::default(),
             limits: Limits::default(),
             principals: BTreeMap::new(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -223,14 +223,12 @@ impl Config {
     ///
     /// [`ConfigError`], with all problems.
     pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
-        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let names: Vec<_> = names.collect();
-        Self::from_sources(file, (environment(), &names), overrides)
+        Self::from_sources(file, &Variables::new(env::vars_os()), overrides)
     }
 
     fn from_sources(
         file: Option<&Path>,
-        (environment, names): (Environment, &[String]),
+        variables: &Variables,
         overrides: &Overrides,
     ) -> Result<Self, ConfigError> {
         let mut builder = config::Config::builder();
@@ -238,7 +236,7 @@ impl Config {
             builder = builder.add_source(File::from(file).format(FileFormat::Toml));
         }
         let built = builder
-            .add_source(environment)
+            .add_source(variables.source())
             .set_override_option("listen", overrides.listen.clone())
             .and_then(|builder| {
                 builder.set_override_option("insecure", overrides.insecure.then_some(true))
@@ -249,8 +247,11 @@ impl Config {
             .and_then(|builder| builder.build());
         let mut reader = Reader::new(built)?;
         let config = Self::read(&mut reader, overrides);
-        reader.finish(names)?;
-        Ok(config)
+        for problem in &variables.problems {
+            reader.problem(problem.clone());
+        }
+        let warnings = reader.finish(&variables.names)?;
+        Ok(Self { warnings, ..config })
     }
 
     fn read(reader: &mut Reader, overrides: &Overrides) -> Self {
@@ -301,6 +302,7 @@ impl Config {
                     .map_or(Limits::default().session_waiters, |number| number as usize),
             },
             principals: reader.principals("principals"),
+            warnings: Vec::new(),
         };
         config.check_callers(reader);
         if let Some(monitor) = config
@@ -364,6 +366,7 @@ impl Config {
         let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         let mut seen = HashMap::new();
         for (name, Principal { proofs, roles, .. }) in &self.principals {
+            let name = key(name);
             if *roles == Roles::default() {
                 reader.problem(format!(
                     "principals.{name} may do nothing, must have acquire, change, receive, read, force_release or admin"
@@ -378,7 +381,7 @@ impl Config {
                 ));
             }
             for proof in proofs {
-                if let Some(other) = seen.insert(proof, name) {
+                if let Some(other) = seen.insert(proof, name.clone()) {
                     reader.problem(format!(
                         "principals.{name} has the token or the certificate of principals.{other}, must have its own"
                     ));
@@ -407,14 +410,6 @@ impl Config {
 fn shares(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() != 0 && one.port() == other.port() && (is_any || one.ip() == other.ip())
-}
-
-/// The variables of the environment.
-fn environment() -> Environment {
-    Environment::with_prefix(VARIABLES)
-        .prefix_separator(SEPARATOR)
-        .separator(SEPARATOR)
-        .try_parsing(true)
 }
 
 #[cfg(test)]

@@ -4,14 +4,19 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     ops::RangeInclusive,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::ServerAddress};
 
-use super::{ConfigError, Overrides, SEPARATOR, VARIABLES};
+use super::{
+    ConfigError, Overrides,
+    exposure::exposure,
+    text::key,
+    variables::{PREFIX, SEPARATOR},
+};
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest, tls::refusal};
 
 /// The shortest secret: 128 random bits in hex.
@@ -29,9 +34,13 @@ const SECTIONS: [&str; 5] = ["tls", "limits", "principals", "shards", "topology"
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
     unread: Map<String, Value>,
+    /// The path of the table that is read, with a dot at its end, if it is not the whole.
+    within: String,
     /// The settings that were asked for.
     known: BTreeSet<String>,
     problems: Vec<String>,
+    /// A warning per file.
+    exposed: BTreeMap<PathBuf, String>,
 }
 
 impl Reader {
@@ -45,15 +54,18 @@ impl Reader {
         })?;
         Ok(Self {
             problems: empty_sections("", &unread),
+            within: String::new(),
             known: BTreeSet::new(),
+            exposed: BTreeMap::new(),
             unread,
         })
     }
 
-    /// Reports unread settings, which are unknown, those of `variables` that look like settings, and everything found before.
-    pub(super) fn finish(mut self, variables: &[String]) -> Result<(), ConfigError> {
+    /// Reports unread settings, which are unknown, those of `variables` that look like settings, and everything found
+    /// before. Returns the warnings.
+    pub(super) fn finish(mut self, variables: &[String]) -> Result<Vec<String>, ConfigError> {
         let unread = std::mem::take(&mut self.unread).into_iter();
-        let unread = unread.flat_map(|(key, value)| leaves(key, value));
+        let unread = unread.flat_map(|(name, value)| leaves(key(&name), value));
         let unread = unread.map(|(path, origin)| {
             let similar = self.similar(&path);
             let similar = similar.map(|known| format!(": did you mean {known}?"));
@@ -67,20 +79,11 @@ impl Reader {
         unknown.sort();
         self.problems.extend(unknown);
         match self.problems.is_empty() {
-            true => Ok(()),
+            true => Ok(self.exposed.into_values().collect()),
             false => Err(ConfigError {
                 problems: self.problems,
             }),
         }
-    }
-
-    fn unknown(&self, (path, origin): (String, String)) -> String {
-        let similar = self.similar(&path);
-        let similar = similar.map(|known| format!(": did you mean {known}?"));
-        format!(
-            "{path}{origin} is no setting{}",
-            similar.unwrap_or_default()
-        )
     }
 
     /// The setting that may be meant by `path`.
@@ -95,7 +98,7 @@ impl Reader {
 
     /// What is wrong with a variable that names a setting, and has one underscore for two.
     fn misspelt(&self, variable: &str) -> Option<String> {
-        let name = variable.strip_prefix(VARIABLES)?.strip_prefix('_')?;
+        let name = variable.strip_prefix(PREFIX)?.strip_prefix('_')?;
         if name.starts_with('_') {
             return None;
         }
@@ -106,12 +109,28 @@ impl Reader {
             .find(|known| known.replace('.', "_") == name)?;
         let right = known.to_uppercase().replace('.', SEPARATOR);
         Some(format!(
-            "{variable} is not read: {VARIABLES}{SEPARATOR}{right} sets {known}"
+            "{variable} is not read: {PREFIX}{SEPARATOR}{right} sets {known}"
         ))
     }
 
     pub(super) fn problem(&mut self, problem: String) {
         self.problems.push(problem);
+    }
+
+    /// Warns if others may read `file`, which has the secret at `path`. A file that is mounted from a Secret of Kubernetes
+    /// has such a mode by default, so that it is no problem.
+    fn secret_in(&mut self, path: &str, file: &Path) {
+        if let Some(exposure) = exposure(file) {
+            let warning = format!("{path} is a secret, and {}", cut(exposure));
+            self.exposed.entry(file.to_owned()).or_insert(warning);
+        }
+    }
+
+    /// As `secret_in`, for the secret `value`, which may be in the file with the settings.
+    fn secret(&mut self, path: &str, value: &Value) {
+        if let Some(origin) = value.origin().map(PathBuf::from) {
+            self.secret_in(path, &origin);
+        }
     }
 
     /// A setting that is a text, as `parse` understands it.
@@ -123,10 +142,7 @@ impl Reader {
     ) -> Option<T> {
         let value = self.take(path)?;
         let (origin, shown) = (origin(&value), shown(&value));
-        let parsed = match &value.kind {
-            ValueKind::String(text) => parse(text),
-            _ => None,
-        };
+        let parsed = text_of(value).and_then(|text| parse(&text));
         if parsed.is_none() {
             self.problem(format!("{path} is {shown}{origin}, must be {limit}"));
         }
@@ -137,18 +153,26 @@ impl Reader {
         let Some(value) = self.take(path) else {
             return false;
         };
-        let ValueKind::Boolean(flag) = value.kind else {
-            let (origin, shown) = (origin(&value), shown(&value));
-            self.problem(format!("{path} is {shown}{origin}, must be true or false"));
-            return false;
-        };
-        flag
+        match &value.kind {
+            ValueKind::Boolean(flag) => return *flag,
+            ValueKind::String(text) if text == "true" => return true,
+            ValueKind::String(text) if text == "false" => {}
+            _ => {
+                let (origin, shown) = (origin(&value), shown(&value));
+                self.problem(format!("{path} is {shown}{origin}, must be true or false"));
+            }
+        }
+        false
     }
 
     pub(super) fn number(&mut self, path: &str, limits: RangeInclusive<u64>) -> Option<u64> {
         let value = self.take(path)?;
         let (origin, shown) = (origin(&value), shown(&value));
-        let number = value.into_uint().ok();
+        let number = match &value.kind {
+            ValueKind::I64(number) => u64::try_from(*number).ok(),
+            ValueKind::String(text) => text.parse().ok(),
+            _ => None,
+        };
         let number = number.filter(|number| limits.contains(number));
         if number.is_none() {
             let (min, max) = (limits.start(), limits.end());
@@ -184,9 +208,8 @@ impl Reader {
         let (key, secrets) = match (self.take(path), self.take(&in_file)) {
             (None, None) => return Vec::new(),
             (Some(secrets), None) => {
-                let secrets = listed(secrets)
-                    .into_iter()
-                    .map(|secret| secret.into_string().ok());
+                self.secret(path, &secrets);
+                let secrets = listed(secrets).into_iter().map(text_of);
                 (path, secrets.collect())
             }
             (None, Some(file)) => {
@@ -212,14 +235,17 @@ impl Reader {
         secrets.unwrap_or_default()
     }
 
-    /// The text of the file that `value`, at `path`, names.
+    /// The secret text of the file that `value`, at `path`, names.
     fn file(&mut self, path: &str, value: Value) -> Option<String> {
-        let Ok(file) = value.into_string() else {
+        let Some(file) = text_of(value) else {
             self.problem(format!("{path} is no text, must be the path of a file"));
             return None;
         };
         match fs::read_to_string(&file) {
-            Ok(text) => Some(text.trim().to_owned()),
+            Ok(text) => {
+                self.secret_in(path, Path::new(&file));
+                Some(text.trim().to_owned())
+            }
             Err(error) => {
                 let shown = cut(format!("{file:?}"));
                 self.problem(format!("{path} is {shown}, which cannot be read: {error}"));
@@ -230,16 +256,12 @@ impl Reader {
 
     /// The URLs of shards: at least one. Their names only tell settings apart.
     pub(super) fn shards(&mut self, path: &str, overrides: &Overrides) -> BTreeMap<String, String> {
-        let value = self.take(path);
-        let table = match value.map(|value| value.kind) {
-            Some(ValueKind::Table(table)) => table,
-            _ => Map::new(),
-        };
-        let servers = match table.is_empty() && overrides.servers.is_empty() {
+        let servers = match self.is_empty(path) && overrides.servers.is_empty() {
             true => &overrides.default_servers,
             false => &overrides.servers,
         };
         if !servers.is_empty() {
+            self.take(path);
             let named = (1..)
                 .map(|number: u32| format!("server {number}"))
                 .zip(servers);
@@ -249,49 +271,45 @@ impl Reader {
             };
             return named.filter_map(url).collect();
         }
-        if table.is_empty() {
+        if self.is_empty(path) {
+            self.take(path);
             self.problem(format!(
                 "{path} is empty, must have at least one server: {path}.a.url = \"redis://…\", --redis or RINGFENCE_REDIS"
             ));
         }
-        let mut urls = BTreeMap::new();
-        for (name, shard) in table {
-            let path = format!("{path}.{name}");
-            let ValueKind::Table(mut settings) = shard.kind else {
-                self.problem(format!("{path} is no table, must have url or url_file"));
-                continue;
-            };
-            let names = ["url", "url_file"].map(|name| format!("{path}.{name}"));
-            self.known.extend(names);
-            let url = self.url(&path, settings.remove("url"), settings.remove("url_file"));
-            urls.extend(url.map(|url| (name, url)));
-            for (key, value) in settings {
-                for unknown in leaves(format!("{path}.{key}"), value) {
-                    self.problem(self.unknown(unknown));
-                }
-            }
-        }
-        urls
+        self.tables(path, "url or url_file", |reader, path| {
+            let [url, file] = reader.url_of(path);
+            reader.url(path, url, file)
+        })
     }
 
     /// The URL of the topology's server.
     pub(super) fn topology(&mut self, path: &str) -> Option<String> {
-        let [url, file] = ["url", "url_file"].map(|name| self.take(&format!("{path}.{name}")));
-        match (&url, &file) {
-            (None, None) => None,
-            _ => self.url(path, url, file),
+        match self.url_of(path) {
+            [None, None] => None,
+            [url, file] => self.url(path, url, file),
         }
+    }
+
+    /// The values of `url` and `url_file`.
+    fn url_of(&mut self, path: &str) -> [Option<Value>; 2] {
+        ["url", "url_file"].map(|name| self.take(&format!("{path}.{name}")))
     }
 
     fn url(&mut self, path: &str, url: Option<Value>, file: Option<Value>) -> Option<String> {
         let (key, url) = match (url, file) {
-            (Some(url), None) => match url.into_string() {
-                Ok(url) => (format!("{path}.url"), url),
-                Err(_) => {
-                    self.problem(format!("{path}.url is no text, must be a URL"));
+            (Some(value), None) => {
+                let key = format!("{path}.url");
+                let Some(url) = text_of(value.clone()) else {
+                    self.problem(format!("{key} is no text, must be a URL"));
                     return None;
+                };
+                // With a login.
+                if url.contains('@') {
+                    self.secret(&key, &value);
                 }
-            },
+                (key, url)
+            }
             (None, Some(file)) => {
                 let key = format!("{path}.url_file");
                 let url = self.file(&key, file)?;
@@ -314,29 +332,71 @@ impl Reader {
 
     /// Principals, by name.
     pub(super) fn principals(&mut self, path: &str) -> BTreeMap<String, Principal> {
-        let mut principals = BTreeMap::new();
-        for name in self.names(path) {
-            let path = format!("{path}.{name}");
-            let proofs = self.proofs(&path);
+        self.tables(path, "sha256 or certificate", |reader, path| {
+            let proofs = reader.proofs(path);
             let roles = Roles {
-                acquire: self.scopes(&format!("{path}.acquire")),
-                change: self.scopes(&format!("{path}.change")),
-                receive: self.scopes(&format!("{path}.receive")),
-                read: self.scopes(&format!("{path}.read")),
-                force_release: self.scopes(&format!("{path}.force_release")),
-                admin: self.flag(&format!("{path}.admin")),
+                acquire: reader.scopes(&format!("{path}.acquire")),
+                change: reader.scopes(&format!("{path}.change")),
+                receive: reader.scopes(&format!("{path}.receive")),
+                read: reader.scopes(&format!("{path}.read")),
+                force_release: reader.scopes(&format!("{path}.force_release")),
+                admin: reader.flag(&format!("{path}.admin")),
             };
-            let accounts = self.number(&format!("{path}.accounts_per_hour"), 1..=u32::MAX.into());
-            if !proofs.is_empty() {
-                let principal = Principal {
-                    proofs,
-                    roles,
-                    accounts_per_hour: accounts.and_then(|accounts| accounts.try_into().ok()),
-                };
-                principals.insert(name, principal);
+            let accounts = reader.number(&format!("{path}.accounts_per_hour"), 1..=u32::MAX.into());
+            let principal = Principal {
+                proofs,
+                roles,
+                accounts_per_hour: accounts.and_then(|accounts| accounts.try_into().ok()),
+            };
+            (!principal.proofs.is_empty()).then_some(principal)
+        })
+    }
+
+    /// The tables in the section `path`, by name, as `read` understands them. A name may have dots. Each table must have
+    /// `limit`.
+    fn tables<T>(
+        &mut self,
+        path: &str,
+        limit: &str,
+        read: impl Fn(&mut Self, &str) -> Option<T>,
+    ) -> BTreeMap<String, T> {
+        let section = match self.take(path).map(|value| value.kind) {
+            None => return BTreeMap::new(),
+            Some(ValueKind::Table(section)) => section,
+            Some(_) => {
+                self.problem(format!(
+                    "{path} is no table, must be [{path}.NAME] with {limit}"
+                ));
+                return BTreeMap::new();
+            }
+        };
+        let section: BTreeMap<_, _> = section.into_iter().collect();
+        let (mut tables, mut unread, mut in_lower_case) =
+            (BTreeMap::new(), Map::new(), BTreeMap::new());
+        for (name, value) in section {
+            let inner = format!("{path}.{}", key(&name));
+            if let Some(other) = in_lower_case.insert(name.to_lowercase(), inner.clone()) {
+                self.problem(format!(
+                    "{other} and {inner} differ in upper and lower case alone: a variable sets the name in lower case"
+                ));
+            }
+            let ValueKind::Table(settings) = value.kind else {
+                self.problem(format!("{inner} is no table, must have {limit}"));
+                continue;
+            };
+            let outer = std::mem::replace(&mut self.unread, settings);
+            self.within = format!("{inner}.");
+            tables.extend(read(self, &inner).map(|table| (name.clone(), table)));
+            self.within.clear();
+            let left = std::mem::replace(&mut self.unread, outer);
+            if !left.is_empty() {
+                unread.insert(name, Value::from(left));
             }
         }
-        principals
+        if !unread.is_empty() {
+            self.unread.insert(path.to_owned(), unread.into());
+        }
+        tables
     }
 
     /// What proves a principal: at least one of them.
@@ -372,7 +432,7 @@ impl Reader {
         let (origin, mut parsed) = (origin(&value), Vec::new());
         for text in listed(value) {
             let shown = shown(&text);
-            match text.into_string().ok().and_then(|text| parse(&text)) {
+            match text_of(text).and_then(|text| parse(&text)) {
                 Some(one) => parsed.push(one),
                 None => self.problem(format!("{path} has {shown}{origin}, must be {limit}")),
             }
@@ -387,6 +447,7 @@ impl Reader {
             ["cert", "key", "client_ca"].map(|name| self.pem(&format!("{path}.{name}")));
         let problem = match (cert, key) {
             (Some(cert), Some(key)) => {
+                self.secret_in(&format!("{path}.key"), &key.path);
                 let tls = Tls {
                     cert,
                     key,
@@ -422,19 +483,21 @@ impl Reader {
         }
     }
 
-    /// The names of the tables in `path`.
-    fn names(&self, path: &str) -> Vec<String> {
+    /// Whether there is no table in the section `path`, and nothing else in its place.
+    fn is_empty(&self, path: &str) -> bool {
         match self.unread.get(path).map(|value| &value.kind) {
-            Some(ValueKind::Table(table)) => table.keys().cloned().collect(),
-            _ => Vec::new(),
+            Some(ValueKind::Table(table)) => table.is_empty(),
+            other => other.is_none(),
         }
     }
 
-    /// Takes the value at `path`, whose parts are separated by dots.
+    /// Takes the value at `path`, whose parts are separated by dots, apart from the path of the table that is read.
     fn take(&mut self, path: &str) -> Option<Value> {
         self.known.insert(path.to_owned());
         let mut table = &mut self.unread;
-        let mut path = path;
+        let mut path = path
+            .strip_prefix(&*self.within)
+            .expect("a setting of the table that is read");
         while let Some((section, rest)) = path.split_once('.') {
             let ValueKind::Table(inner) = &mut table.get_mut(section)?.kind else {
                 return None;
@@ -459,8 +522,8 @@ fn digest(text: &str) -> Option<TokenDigest> {
 /// One problem per section in `table` that is empty, and none of ours. A shard or a principal without settings has a problem
 /// of its own.
 fn empty_sections(path: &str, table: &Map<String, Value>) -> Vec<String> {
-    let sections = table.iter().filter_map(|(key, value)| match &value.kind {
-        ValueKind::Table(table) => Some((format!("{path}{key}"), table)),
+    let sections = table.iter().filter_map(|(name, value)| match &value.kind {
+        ValueKind::Table(table) => Some((format!("{path}{}", key(name)), table)),
         _ => None,
     });
     let problems = sections.flat_map(|(section, table)| {
@@ -478,7 +541,7 @@ fn leaves(path: String, value: Value) -> Vec<(String, String)> {
     match value.kind {
         ValueKind::Table(table) => table
             .into_iter()
-            .flat_map(|(key, value)| leaves(format!("{path}.{key}"), value))
+            .flat_map(|(name, value)| leaves(format!("{path}.{}", key(&name)), value))
             .collect(),
         _ => vec![(path, origin(&value))],
     }
@@ -497,6 +560,14 @@ fn listed(value: Value) -> Vec<Value> {
     match value.kind {
         ValueKind::Array(values) => values,
         _ => vec![value],
+    }
+}
+
+/// The text of `value`. A number is none: it is not what was written, if it has many digits.
+fn text_of(value: Value) -> Option<String> {
+    match value.kind {
+        ValueKind::String(text) => Some(text),
+        _ => None,
     }
 }
 

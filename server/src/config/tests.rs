@@ -1,6 +1,11 @@
 mod bytes;
 
-use std::{collections::HashMap, io::Write};
+use std::{
+    fs::{self, Permissions},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+};
 
 use ringfence_test_support::Secured;
 use tempfile::NamedTempFile;
@@ -19,13 +24,9 @@ fn load_with(
 ) -> Result<Config, ConfigError> {
     let mut written = NamedTempFile::new().unwrap();
     written.write_all(file.as_bytes()).unwrap();
-    let variables: HashMap<String, String> = variables
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
-    let names: Vec<_> = variables.keys().cloned().collect();
-    let environment = (environment().source(Some(variables)), &*names);
-    Config::from_sources(Some(written.path()), environment, options)
+    let variables = variables.iter();
+    let variables = Variables::new(variables.map(|(name, value)| (name.into(), value.into())));
+    Config::from_sources(Some(written.path()), &variables, options)
 }
 
 const SHARD: &str = "shards.a.url = \"redis://127.0.0.1\"\n";
@@ -352,6 +353,165 @@ fn a_setting_that_is_misspelt_is_told_with_the_right_name() {
         assert!(said(what), "{what}: {problems:#?}");
     }
     assert_eq!(problems.len(), 6, "{problems:#?}");
+}
+
+#[test]
+fn a_text_of_digits_keeps_them_all() {
+    let secret = "12345678901234567890123456789012";
+    let digest = "1234567890".repeat(7)[..64].to_owned();
+    let variables = [
+        ("RINGFENCE__HANDLE_SECRET", secret),
+        ("RINGFENCE__PREFIX", "1234"),
+        (
+            "RINGFENCE__SHARDS__1__URL",
+            "redis://user:12345@127.0.0.1/7",
+        ),
+        ("RINGFENCE__PRINCIPALS__2__SHA256", &*digest),
+        ("RINGFENCE__PRINCIPALS__2__ADMIN", "true"),
+        ("RINGFENCE__INSECURE", "false"),
+        ("RINGFENCE__LIMITS__RATE", "9"),
+    ];
+    let config = load("", &variables).unwrap();
+    assert_eq!(config.handle_secrets, [secret]);
+    assert_eq!((&*config.prefix, config.limits.rate), ("1234", 9));
+    assert_eq!(config.shards["1"], "redis://user:12345@127.0.0.1/7");
+    assert!(config.principals["2"].roles.admin && !config.insecure);
+    assert!(config.show(false).contains(&digest));
+    assert!(load(&config.show(false), &[]).unwrap() == config);
+    // Here a number is not what was written.
+    for (number, problem) in [
+        (
+            "handle_secret = 1234567890123456",
+            "handle_secret must be a text",
+        ),
+        ("prefix = 1234", "prefix is 1234"),
+        ("limits.rate = 1.5", "limits.rate is 1.5"),
+        ("limits.rate = true", "limits.rate is true"),
+        ("insecure = 1", "insecure is 1"),
+        ("principals = 1", "principals is no table"),
+        ("principals.x.sha256 = 7", "principals.x.sha256 has 7"),
+    ] {
+        let error = load(&format!("{number}\n{SHARD}"), &[]).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn names_have_any_characters_in_the_file_and_few_in_variables() {
+    let digest = "0".repeat(64);
+    let file = format!(
+        "[shards.\"a.b\"]\nurl = \"redis://127.0.0.1\"\n[principals.\"svc.team\"]\nsha256 = \"{digest}\"\n\
+         acquire = \"*\"\n[principals.Other]\nsha256 = \"1{}\"\nadmin = true\n",
+        &digest[1..]
+    );
+    let config = load(&file, &[]).unwrap();
+    let names: Vec<_> = config.principals.keys().collect();
+    assert_eq!(names, ["Other", "svc.team"]);
+    assert_eq!(
+        config.principals["svc.team"].roles.acquire,
+        [crate::Scope::All]
+    );
+    assert!(config.shards.contains_key("a.b"));
+    assert!(load(&config.show(false), &[]).unwrap() == config);
+    let typo = load(&format!("{file}\"svc.team\".acquire = \"*\"\n"), &[]).unwrap_err();
+    let typo = typo.to_string();
+    assert!(
+        typo.contains("principals.Other.\"svc.team\".acquire"),
+        "{typo}"
+    );
+
+    let variable = |name| load(&file, &[(name, "redis://127.0.0.2")]);
+    let config = variable("RINGFENCE__SHARDS__EU-1_B__URL").unwrap();
+    assert_eq!(config.shards["eu-1_b"], "redis://127.0.0.2");
+    for (name, problem) in [
+        ("RINGFENCE__SHARDS__A.B__URL", "names no setting"),
+        ("RINGFENCE__SHARDS__a__URL", "names no setting"),
+        ("RINGFENCE__SHARDS__É__URL", "names no setting"),
+        ("RINGFENCE__SHARDS____URL", "names no setting"),
+        ("RINGFENCE__HANDLE_SECRET[0]", "names no setting"),
+        (
+            "RINGFENCE__SHARDS__A__B__URL",
+            "shards.a.b.url (the environment) is no setting",
+        ),
+        (
+            "RINGFENCE__PRINCIPALS__OTHER__SHA256",
+            "principals.Other and principals.other differ",
+        ),
+    ] {
+        let error = variable(name).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+        // A value may be a secret.
+        let has_value = error.contains("127.0.0.2");
+        assert!(problem != "names no setting" || !has_value, "{error}");
+    }
+}
+
+#[test]
+fn a_secret_in_a_file_that_others_may_read_is_a_warning() {
+    let secured = Secured::default();
+    let secret = |text: &str| {
+        let mut file = NamedTempFile::new().unwrap();
+        write!(file, "{text}").unwrap();
+        file
+    };
+    let (handle, url) = (secret(&"1".repeat(32)), secret("redis://127.0.0.1"));
+    let key = PathBuf::from(secured.path("server.key"));
+    let files = [handle.path(), url.path(), key.as_path()];
+    let file = format!(
+        "handle_secret_file = {:?}\nshards.a.url_file = {:?}\ntls = {{ cert = {:?}, key = {:?} }}\n",
+        files[0],
+        files[1],
+        secured.path("server.pem"),
+        files[2],
+    );
+    let permit = |mode| {
+        for file in files {
+            fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    for mode in [0o400, 0o600, 0o440] {
+        permit(mode);
+        assert!(load(&file, &[]).unwrap().warnings.is_empty(), "{mode:o}");
+    }
+    for mode in [0o644, 0o602, 0o604] {
+        permit(mode);
+        let warnings = load(&file, &[]).unwrap().warnings.join("\n");
+        for (setting, file) in ["handle_secret_file", "shards.a.url_file", "tls.key"]
+            .iter()
+            .zip(files)
+        {
+            let told =
+                format!("{setting} is a secret, and {file:?} has mode 0{mode:o}: every user");
+            assert!(warnings.contains(&told), "{told}: {warnings}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_among_settings_that_others_may_read_is_a_warning() {
+    let warnings = |setting: &str| {
+        let mut file = NamedTempFile::new().unwrap();
+        writeln!(file, "{setting}").unwrap();
+        fs::set_permissions(file.path(), Permissions::from_mode(0o644)).unwrap();
+        let variables = [("RINGFENCE__SHARDS__B__URL", "redis://user:s3cret@127.0.0.2")];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let (variables, options) = (Variables::new(variables), Overrides::default());
+        Config::from_sources(Some(file.path()), &variables, &options)
+            .unwrap()
+            .warnings
+    };
+    assert_eq!(warnings("shards.a.url = \"redis://127.0.0.1\""), [""; 0]);
+    for secret in [
+        "shards.a.url = \"redis://user:s3cret@127.0.0.1\"".to_owned(),
+        format!("handle_secret = \"{}\"", "1".repeat(32)),
+    ] {
+        let warnings = warnings(&secret);
+        let name = secret.split(' ').next().unwrap();
+        assert!(
+            matches!(&*warnings, [one] if one.starts_with(name) && !one.contains("s3cret")),
+            "{warnings:?}"
+        );
+    }
 }
 
 /// The directory of the files in the example.

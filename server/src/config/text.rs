@@ -116,6 +116,7 @@ impl Config {
             log,
             limits,
             principals,
+            warnings: _,
         } = self;
         file.line(
             "listen",
@@ -386,7 +387,7 @@ fn quoted(text: impl Display) -> String {
 }
 
 /// A part of a key of TOML.
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !name.is_empty() && name.bytes().all(is_bare) {
         true => name.to_owned(),
@@ -447,5 +448,6 @@ fn sample() -> Config {
             ..Limits::default()
         },
         principals: BTreeMap::from([("billing".into(), billing), ("operator".into(), operator)]),
+        warnings: Vec::new(),
     }
 }
