@@ -12,6 +12,8 @@ use prometheus_client::{
 };
 use tonic::{Code, Status, service::Routes};
 
+use crate::bounds;
+
 /// The answers to calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Family<Answer, Counter>);
@@ -31,10 +33,12 @@ impl Calls {
         );
     }
 
-    /// `routes`, whose calls are counted.
+    /// `routes`, whose calls are bounded and counted.
     pub(crate) fn of(&self, routes: Routes) -> Routes {
         let counted = middleware::from_fn_with_state(self.clone(), count);
-        routes.into_axum_router().layer(counted).into()
+        let bounded = middleware::from_fn(bounds::bound);
+        let routes = routes.into_axum_router().layer(bounded);
+        routes.layer(counted).into()
     }
 }
 

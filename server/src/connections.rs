@@ -1,29 +1,32 @@
 //! Accepts connections, up to the limits. Others wait in the system's backlog, or are closed. Limits the calls of each.
 
 use std::{
+    collections::BTreeMap,
     io,
     net::{IpAddr, SocketAddr},
+    ops::Deref,
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::{Stream, stream};
+use futures_util::{FutureExt, Stream, stream};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
+use ringfence_api::MESSAGE_BYTES_MAX;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, Sleep, sleep},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
 use tonic::transport::server::Connected;
 
@@ -35,40 +38,107 @@ pub(crate) const STREAMS_KEPT: u32 = 64;
 /// A connection without a first call, or a request, within this time is closed: it would keep its place from others.
 const FIRST_CALL_WITHIN: Duration = Duration::from_secs(10);
 
+/// Bytes that a connection may send before its first call, or before an answer of the monitor, at most: of a handshake, and a long
+/// call. One that sends more floods.
+const FIRST_CALL_BYTES_MAX: usize = 128 << 10;
+
+/// Bytes that are read from a connection before others have their turn: a flood of short frames in one turn keeps others waiting
+/// for long.
+const TURN_BYTES: usize = 8 << 10;
+
 /// A connection of the monitor that was answered may be silent for this long.
 const NEXT_REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
-/// First and longest pause after the system refused a connection: it may be out of descriptors.
-const ACCEPT_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// A connection whose caller takes no byte of what is written for this long is closed: nothing more is read from it, so no
+/// other deadline ends it.
+const TAKES_WITHIN: Duration = Duration::from_secs(15);
+
+/// Between two connections that make room for one that waits.
+const ROOM_EVERY: Duration = Duration::from_millis(5);
+
+/// Calls at a time on a connection that need no role: of health and reflection. Their streams may stay open without end.
+pub(crate) const WITHOUT_ROLE_MAX: usize = 8;
+
+/// Bytes of unfinished messages on a connection, at most: of two long ones.
+pub(crate) const UNFINISHED_MAX: usize = 2 * MESSAGE_BYTES_MAX;
+
+/// The pause after the system refused a connection: it may be out of descriptors, and as many connections then make room. The
+/// other port may be quicker to use theirs.
+const ACCEPT_AGAIN: (Duration, usize) = (Duration::from_millis(50), 16);
 
 /// A limit that is reached is logged no more often than this.
 const LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// The limits that a connection may reach, as a label, and what happens then.
 type Limit = (&'static str, &'static str);
-const CONNECTIONS: Limit = ("connections", "more connections wait");
+const CONNECTIONS: Limit = (
+    "connections",
+    "a connection without a call by a known caller makes room, or more connections wait",
+);
 const PER_ADDRESS: Limit = ("connections_per_address", "the connection is closed");
+const PER_PRINCIPAL: Limit = (
+    "connections_per_principal",
+    "the calls of the connection are refused",
+);
 const FIRST_CALL: Limit = (
     "first_call",
     "a connection without a call by a known caller is closed",
 );
-const DESCRIPTORS: Limit = ("descriptors", "connections wait");
+const UNREAD: Limit = (
+    "unread",
+    "a connection whose caller reads nothing is closed",
+);
+const DESCRIPTORS: Limit = (
+    "descriptors",
+    "connections without a call by a known caller make room, or connections wait",
+);
 
 /// The places for calls on one connection, and whether it made a call by a known caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     pub(crate) calls: Arc<Semaphore>,
-    is_known: Arc<AtomicBool>,
+    /// Those of calls that need no role.
+    pub(crate) without_role: Arc<Semaphore>,
+    /// Bytes of messages that are not complete yet.
+    pub(crate) unfinished: Arc<Semaphore>,
+    /// Set by the first call of a known caller. The connection counts as one of that principal.
+    known: Arc<OnceLock<Option<Counted>>>,
     /// Who makes its calls, where callers need no identity.
     caller: Arc<OnceLock<Arc<Caller>>>,
     /// Where its caller is.
     pub(crate) address: Option<IpAddr>,
+    port: Arc<Port>,
 }
 
 impl Places {
-    /// A known caller makes a call.
-    pub(crate) fn known(&self) {
-        self.is_known.store(true, Relaxed);
+    fn new(port: &Arc<Port>, address: Option<IpAddr>, streams: u32) -> Self {
+        Self {
+            calls: Arc::new(Semaphore::new(streams as usize)),
+            without_role: Arc::new(Semaphore::new(WITHOUT_ROLE_MAX)),
+            unfinished: Arc::new(Semaphore::new(UNFINISHED_MAX)),
+            known: Arc::default(),
+            caller: Arc::default(),
+            address,
+            port: port.clone(),
+        }
+    }
+
+    /// A known caller makes a call. The error is the number of connections that its principal may have, and has.
+    pub(crate) fn known(&self, principal: Option<&str>) -> Result<(), usize> {
+        if self.is_known() {
+            return Ok(());
+        }
+        let max = self.port.per_principal;
+        let count = |name: &str| self.port.count(Whose::Principal(name.into()), max);
+        let counted = principal.map(|name| count(name).ok_or(max)).transpose();
+        let counted = counted.inspect_err(|_| self.port.limited(PER_PRINCIPAL))?;
+        // A call that came at the same time may have been quicker.
+        let _ = self.known.set(counted);
+        Ok(())
+    }
+
+    fn is_known(&self) -> bool {
+        self.known.get().is_some()
     }
 
     /// The one caller that the connection is, where callers need no identity.
@@ -135,10 +205,24 @@ pub(crate) struct Port {
     name: &'static str,
     free: Arc<Semaphore>,
     per_address: usize,
-    of_address: Mutex<HashMap<IpAddr, usize>>,
+    /// Three quarters of all: one principal leaves places to others.
+    per_principal: usize,
+    counts: Mutex<HashMap<Whose, usize>>,
+    /// The connections that are to be closed, by time and number. Dropping the sender closes one now.
+    closing: Mutex<BTreeMap<Closes, oneshot::Sender<()>>>,
     numbers: Numbers,
     logged: Mutex<HashMap<&'static str, Instant>>,
 }
+
+/// Whose connections are counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Whose {
+    Address(IpAddr),
+    Principal(String),
+}
+
+/// When a connection is to be closed, and its number, by which none is like another.
+type Closes = (Instant, u64);
 
 impl Port {
     /// At most `max` connections at a time, and `per_address` of one address.
@@ -151,7 +235,9 @@ impl Port {
             name,
             free: Arc::new(Semaphore::new(max)),
             per_address,
-            of_address: Mutex::default(),
+            per_principal: max - max / 4,
+            counts: Mutex::default(),
+            closing: Mutex::default(),
             numbers: numbers.clone(),
             logged: Mutex::default(),
         })
@@ -160,55 +246,70 @@ impl Port {
     /// The next connection of `listener`, with `streams` places. A port that is out of descriptors is asked again after a
     /// pause.
     async fn accept(self: &Arc<Self>, listener: &TcpListener, streams: u32) -> Connection {
-        let mut pause = ACCEPT_AGAIN.0;
         loop {
-            let free = self.free.clone();
-            let counted = match free.clone().try_acquire_owned() {
-                Ok(counted) => counted,
-                Err(_) => {
-                    self.limited(CONNECTIONS);
-                    free.acquire_owned().await.expect("it is never closed")
-                }
-            };
             match listener.accept().await {
                 Ok((stream, address)) => {
-                    pause = ACCEPT_AGAIN.0;
-                    let Some(counted) = self.count(address.ip(), counted) else {
+                    let whose = Whose::Address(address.ip());
+                    let Some(counted) = self.count(whose, self.per_address) else {
                         self.limited(PER_ADDRESS);
                         continue;
                     };
+                    let place = self.place().await;
                     // Without it, answers come late.
                     let _ = stream.set_nodelay(true);
-                    return Connection::new(stream, streams, counted);
+                    let places = Places::new(self, Some(address.ip()), streams);
+                    return Connection::new(stream, places, (counted, place));
                 }
                 // The connection ended before it was accepted.
                 Err(error) if is_its_own(&error) => {}
                 Err(error) => {
                     tracing::debug!(%error, port = self.name, "cannot accept");
                     self.limited(DESCRIPTORS);
+                    let (pause, count) = ACCEPT_AGAIN;
+                    // One that came just now is to have its answer.
+                    let older = self.closing.lock().len() / 2;
+                    (0..count.min(older)).for_each(|_| self.make_room());
                     sleep(pause).await;
-                    pause = (2 * pause).min(ACCEPT_AGAIN.1);
                 }
             }
         }
     }
 
-    fn count(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> Option<Counted> {
-        let mut of_address = self.of_address.lock();
-        let count = of_address.entry(address).or_default();
-        if *count >= self.per_address {
+    /// A place. If all are taken, the connection that would be closed first is closed now: whoever opens connections that
+    /// say nothing keeps nobody out.
+    async fn place(&self) -> OwnedSemaphorePermit {
+        if let Ok(place) = self.free.clone().try_acquire_owned() {
+            return place;
+        }
+        self.limited(CONNECTIONS);
+        loop {
+            self.make_room();
+            // One that was chosen may have become known meanwhile, and stays.
+            let place = timeout(ROOM_EVERY, self.free.clone().acquire_owned()).await;
+            if let Ok(place) = place {
+                return place.expect("it is never closed");
+            }
+        }
+    }
+
+    /// Closes the connection that would be closed first, if there is one.
+    fn make_room(&self) {
+        self.closing.lock().pop_first();
+    }
+
+    fn count(self: &Arc<Self>, whose: Whose, max: usize) -> Option<Counted> {
+        let mut counts = self.counts.lock();
+        let count = counts.entry(whose.clone()).or_default();
+        if *count >= max {
             return None;
         }
         *count += 1;
-        self.numbers
-            .open
-            .get_or_create(&[("port", self.name)])
-            .inc();
-        Some(Counted {
-            port: self.clone(),
-            address,
-            _permit: permit,
-        })
+        let port = self.clone();
+        Some(Counted { port, whose })
+    }
+
+    fn open(&self) -> impl Deref<Target = Gauge> {
+        self.numbers.open.get_or_create(&[("port", self.name)])
     }
 
     fn limited(&self, (limit, then): Limit) {
@@ -236,24 +337,70 @@ fn is_its_own(error: &io::Error) -> bool {
 #[derive(Debug)]
 struct Counted {
     port: Arc<Port>,
-    address: IpAddr,
-    _permit: OwnedSemaphorePermit,
+    whose: Whose,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let Self { port, address, .. } = self;
-        port.numbers
-            .open
-            .get_or_create(&[("port", port.name)])
-            .dec();
-        let mut of_address = port.of_address.lock();
-        if let Some(count) = of_address.get_mut(address) {
+        let mut counts = self.port.counts.lock();
+        if let Some(count) = counts.get_mut(&self.whose) {
             *count -= 1;
             if *count == 0 {
-                of_address.remove(address);
+                counts.remove(&self.whose);
             }
         }
+    }
+}
+
+/// When a connection is closed, unless a known caller makes a call.
+#[derive(Debug)]
+struct Closing {
+    port: Arc<Port>,
+    closes: Closes,
+    at: Pin<Box<Sleep>>,
+    now: oneshot::Receiver<()>,
+    /// Bytes that it may still send.
+    bytes: usize,
+}
+
+impl Closing {
+    fn new(port: &Arc<Port>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let at = Instant::now() + FIRST_CALL_WITHIN;
+        let closes = (at, NUMBER.fetch_add(1, Relaxed));
+        let (close, now) = oneshot::channel();
+        port.closing.lock().insert(closes, close);
+        Self {
+            port: port.clone(),
+            closes,
+            at: Box::pin(sleep_until(at)),
+            now,
+            bytes: FIRST_CALL_BYTES_MAX,
+        }
+    }
+
+    /// It is closed at `at`, and not earlier, unless it has to make room.
+    fn later(&mut self, at: Instant) {
+        self.bytes = FIRST_CALL_BYTES_MAX;
+        let mut closing = self.port.closing.lock();
+        // Otherwise it makes room already.
+        if let Some(close) = closing.remove(&self.closes) {
+            self.closes.0 = at;
+            closing.insert(self.closes, close);
+            self.at.as_mut().reset(at);
+        }
+    }
+
+    fn is_due(&mut self, context: &mut Context<'_>) -> bool {
+        self.bytes == 0
+            || self.at.poll_unpin(context).is_ready()
+            || self.now.poll_unpin(context).is_ready()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.port.closing.lock().remove(&self.closes);
     }
 }
 
@@ -261,12 +408,17 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
+    places: Places,
     /// When it is closed, unless a known caller makes a call.
-    closes: Option<Pin<Box<Sleep>>>,
+    closing: Option<Closing>,
+    /// When it is closed, unless its caller takes what is written.
+    takes_until: Option<Pin<Box<Sleep>>>,
+    is_over: bool,
+    /// Bytes that were read in this turn.
+    turn: usize,
     /// Whether each answer is a reason to keep it for longer.
     answers_count: bool,
-    places: Places,
-    counted: Counted,
+    _counted: (Counted, OwnedSemaphorePermit),
 }
 
 /// The connections of `listener`, with `streams` places each.
@@ -307,43 +459,65 @@ impl axum::serve::Listener for Requests {
 }
 
 impl Connection {
-    fn new(stream: TcpStream, streams: u32, counted: Counted) -> Self {
-        let places = Places {
-            calls: Arc::new(Semaphore::new(streams as usize)),
-            is_known: Arc::default(),
-            caller: Arc::default(),
-            address: stream.peer_addr().ok().map(|address| address.ip()),
-        };
+    fn new(stream: TcpStream, places: Places, counted: (Counted, OwnedSemaphorePermit)) -> Self {
+        places.port.open().inc();
         Self {
             stream,
-            closes: Some(Box::pin(sleep(FIRST_CALL_WITHIN))),
-            answers_count: false,
+            closing: Some(Closing::new(&places.port)),
             places,
-            counted,
+            takes_until: None,
+            is_over: false,
+            turn: 0,
+            answers_count: false,
+            _counted: counted,
         }
     }
 
     /// Whether it has to be closed; otherwise the task is woken when it has to be.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
-        if self.places.is_known.load(Relaxed) {
-            self.closes = None;
+        if self.places.is_known() {
+            self.closing = None;
         }
-        let Some(closes) = &mut self.closes else {
-            return false;
-        };
-        let is_over = closes.as_mut().poll(context).is_ready();
-        if is_over {
-            self.counted.port.limited(FIRST_CALL);
+        let closing = self.closing.as_mut();
+        if !self.is_over && closing.is_some_and(|closing| closing.is_due(context)) {
+            self.is_over = true;
+            self.places.port.limited(FIRST_CALL);
         }
-        is_over
+        self.is_over
     }
 
-    fn written(&mut self, written: &Poll<io::Result<usize>>) {
-        if let (Some(closes), true, Poll::Ready(Ok(_))) =
-            (&mut self.closes, self.answers_count, written)
-        {
-            closes.as_mut().reset(Instant::now() + NEXT_REQUEST_WITHIN);
+    /// The outcome of a write, which ends the connection if nothing can be written for long.
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_pending() {
+            let until = self
+                .takes_until
+                .get_or_insert_with(|| Box::pin(sleep(TAKES_WITHIN)));
+            if !self.is_over && until.poll_unpin(context).is_ready() {
+                self.is_over = true;
+                self.places.port.limited(UNREAD);
+            }
+            return match self.is_over(context) {
+                true => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                false => Poll::Pending,
+            };
         }
+        self.takes_until = None;
+        if let (Some(closing), true, Poll::Ready(Ok(_))) =
+            (&mut self.closing, self.answers_count, &written)
+        {
+            closing.later(Instant::now() + NEXT_REQUEST_WITHIN);
+        }
+        written
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.places.port.open().dec();
     }
 }
 
@@ -361,10 +535,26 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.is_over(context) {
-            true => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            false => Pin::new(&mut self.stream).poll_read(context, buffer),
+        if self.is_over(context) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
+        if self.turn >= TURN_BYTES {
+            self.turn = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let sent = buffer.filled().len() - before;
+        if let Some(closing) = &mut self.closing {
+            closing.bytes = closing.bytes.saturating_sub(sent);
+        }
+        self.turn = if read.is_pending() {
+            0
+        } else {
+            self.turn + sent
+        };
+        read
     }
 }
 
@@ -375,8 +565,7 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(&written);
-        written
+        self.written(context, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -393,8 +582,7 @@ impl AsyncWrite for Connection {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.written(&written);
-        written
+        self.written(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,5 +1,7 @@
 //! LatchService: one call per step. All waits for a latch share its reads.
 
+use std::time::Duration;
+
 use ringfence_api::{
     Error,
     v1::{
@@ -9,11 +11,12 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{Client, Latch};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::{
-    access::{Admitted, Call, admit},
+    access::{Admitted, Call, Caller, admit, caller_of},
     counters::{durability, id},
     deadline::Deadline,
     errors, fields,
@@ -21,6 +24,9 @@ use crate::{
 
 /// The namespace of latches in the roles of callers.
 const NAMESPACE: &str = "latch";
+
+/// A wait counts as this many calls per second against the rate of its caller: so often it has the latch read.
+const READS_PER_SECOND: u32 = 5;
 
 /// Serves LatchService.
 pub(crate) struct Latches {
@@ -49,6 +55,19 @@ fn change<T>(request: &Request<T>, name: &str) -> Result<Admitted, Error> {
 /// Lets a caller see the latch called `name`.
 fn read<T>(request: &Request<T>, name: &str) -> Result<Admitted, Error> {
     admit(request, Call::Read(NAMESPACE, name.as_bytes()))
+}
+
+/// Counts the reads of a wait until they are too many.
+async fn beyond_rate(caller: &Caller) -> Error {
+    let second = Duration::from_secs(1);
+    // The call itself counts for its first read.
+    sleep(second / READS_PER_SECOND).await;
+    loop {
+        if let Err(limited) = caller.count(READS_PER_SECOND) {
+            return limited;
+        }
+        sleep(second).await;
+    }
 }
 
 #[tonic::async_trait]
@@ -99,6 +118,7 @@ impl LatchService for Latches {
     ) -> Result<Response<WaitLatchResponse>, Status> {
         let _admitted = read(&request, &request.get_ref().name)?;
         let deadline = Deadline::of(&request);
+        let caller = caller_of(&request)?.clone();
         let ask = request.into_inner();
         let wait = fields::length("wait", ask.wait)?;
         let latch = self.open(&ask.name)?;
@@ -112,6 +132,7 @@ impl LatchService for Latches {
             biased;
             () = self.stopping.cancelled() => return Err(errors::stopping().into()),
             opened = opened => opened,
+            limited = beyond_rate(&caller) => return Err(limited.into()),
         };
         opened.map_err(|error| errors::latch(&error))?;
         Ok(Response::new(WaitLatchResponse {}))

@@ -13,6 +13,7 @@
 //! | `access/` | the callers, and the calls that they may make |
 //! | `tls.rs` | TLS, and the certificates of callers |
 //! | `connections.rs` | accepts connections, up to the limit |
+//! | `bounds.rs` | bounds of calls that are not complete, or need no role |
 //! | `calls.rs` | counts calls, by method and code |
 //! | `deadline.rs` | the deadline of a call |
 //! | `too_long.rs` | messages beyond the limit |
@@ -29,6 +30,7 @@
 
 mod access;
 mod admin;
+mod bounds;
 mod calls;
 mod config;
 mod connections;

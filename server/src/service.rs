@@ -32,7 +32,7 @@ use crate::{
     access::Authentication,
     admin::Admin,
     calls::Calls,
-    connections::{Connection, Numbers, Port, Requests, STREAMS_KEPT, accept},
+    connections::{Connection, Numbers, Port, Requests, STREAMS_KEPT, UNFINISHED_MAX, accept},
     counters::Counters,
     dashboard::Dashboard,
     latches::Latches,
@@ -231,6 +231,9 @@ fn server(tls: Option<Tls>, limits: &Limits) -> Result<Server<Layers>, tonic::tr
     let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
     let server = server
         .max_concurrent_streams(limits.streams + STREAMS_KEPT)
+        // What arrives for a session that does not read waits here.
+        .initial_stream_window_size(MESSAGE_BYTES_MAX as u32)
+        .initial_connection_window_size(UNFINISHED_MAX as u32)
         .trace_fn(traces::of_call)
         .layer(MapResponseLayer::new(explain))
         .http2_keepalive_interval(Some(KEEPALIVE))

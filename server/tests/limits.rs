@@ -1,7 +1,16 @@
 //! Limits, health and reflection.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    io::ErrorKind,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use http_body::{Body, Frame};
 use prost::Message as _;
 use prost_types::{FileDescriptorProto, ServiceDescriptorProto};
 use ringfence_api::{
@@ -18,7 +27,12 @@ use tokio::{
     net::{TcpSocket, TcpStream},
     time::timeout,
 };
-use tonic::{Code, Status};
+use tonic::{
+    Code, Status,
+    client::GrpcService,
+    codegen::{Bytes, http},
+    transport::Channel,
+};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_reflection::pb::{
     v1::{
@@ -32,7 +46,7 @@ use tonic_reflection::pb::{
 };
 
 use super::{
-    access::{principal, with},
+    access::{limited as too_many, principal, with},
     monitor::counted,
     scene::{Scene, acquire, ask},
 };
@@ -172,6 +186,223 @@ async fn a_connection_without_a_call_of_a_known_caller_makes_room_for_others() {
 async fn limited(scene: &Scene, limit: &str) -> f64 {
     let label = format!("limit=\"{limit}\"");
     counted(scene, "ringfence_connections_limited_total{", &label).await
+}
+
+/// A connection to `port` that has sent one byte.
+async fn begun(port: SocketAddr) -> TcpStream {
+    let mut begun = TcpStream::connect(port).await.unwrap();
+    begun.write_all(b"P").await.unwrap();
+    begun
+}
+
+/// Whether the coordinator has closed `stream`.
+fn was_closed(stream: &TcpStream) -> bool {
+    match stream.try_read(&mut [0; 64]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
+}
+
+/// Their time is not over: an older one, on the other port, is still open.
+#[tokio::test]
+async fn a_connection_that_says_nothing_makes_room_at_once() {
+    let scene = Scene::set_with(|config| config.limits.connections = 2).await;
+    let address = scene.url.strip_prefix("http://").unwrap().parse().unwrap();
+    eventually("one is closed that could have waited", async || {
+        let older = begun(scene.monitor).await;
+        let silent = [begun(address).await, begun(address).await];
+        let mut locks = scene.locks().await;
+        acquire(&mut locks, ask("key", 1000, None)).await.unwrap();
+        eventually("one is closed", async || silent.iter().any(was_closed)).await;
+        !was_closed(&older)
+    })
+    .await;
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0--------";
+
+/// The frame of HTTP/2 that begins a call of `method` which has no message.
+fn call(method: &str) -> Vec<u8> {
+    const HEADERS: u8 = 1;
+    const END_STREAM_AND_HEADERS: u8 = 5;
+    let headers = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", method),
+        (":authority", "test"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ];
+    // RFC 7541, 6.2.2: a literal without an index.
+    let literal = |(name, value): (&str, &str)| {
+        let length = |text: &str| [text.len() as u8];
+        [
+            &[0],
+            &length(name)[..],
+            name.as_bytes(),
+            &length(value),
+            value.as_bytes(),
+        ]
+        .concat()
+    };
+    let headers = headers.map(literal).concat();
+    let length = &(headers.len() as u32).to_be_bytes()[1..];
+    let head = [HEADERS, END_STREAM_AND_HEADERS, 0, 0, 0, 1];
+    [length, &head, &headers].concat()
+}
+
+/// Nothing is read from a connection to which nothing can be written, so no answer to a ping comes, nor does a first call.
+#[tokio::test]
+async fn a_connection_whose_caller_reads_nothing_is_closed() {
+    let scene = Scene::set().await;
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let known = call("/ringfence.v1.LockService/Inspect");
+    for (first, limit) in [(&*known, "unread"), (&[], "first_call")] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(&[PREFACE, first].concat()).await.unwrap();
+        let pings = PING.repeat(1000);
+        let flood = async { while stream.write_all(&pings).await.is_ok() {} };
+        timeout(Duration::from_secs(120), flood).await.unwrap();
+        assert_eq!(limited(&scene, limit).await, 1.0, "{limit}");
+    }
+}
+
+/// Callers that are not known send no more than a first call needs, and what the system buffers.
+#[tokio::test]
+async fn a_connection_without_a_call_sends_little() {
+    const ENOUGH: usize = 64 << 20;
+    let scene = Scene::set_with(|config| principal(config, "known", Roles::all())).await;
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();
+    sends.write_all(PREFACE).await.unwrap();
+    let pings = PING.repeat(1000);
+    let mut sent = 0;
+    let flood = async {
+        while sent < ENOUGH && sends.write_all(&pings).await.is_ok() {
+            sent += pings.len();
+        }
+    };
+    let read = async {
+        let mut answer = [0; 4096];
+        while answers.read(&mut answer).await.is_ok_and(|read| read > 0) {}
+    };
+    let ends = async {
+        tokio::select! {
+            () = flood => {}
+            () = read => {}
+        }
+    };
+    timeout(Duration::from_secs(120), ends).await.unwrap();
+    assert!(sent < ENOUGH, "{sent} bytes");
+    assert_eq!(limited(&scene, "first_call").await, 1.0);
+}
+
+#[tokio::test]
+async fn a_principal_leaves_connections_to_others() {
+    let scene = Scene::set_with(|config| {
+        config.limits.connections = 4;
+        principal(config, "greedy", Roles::all());
+        principal(config, "other", Roles::all());
+    })
+    .await;
+    let acquires = async |caller: &str, locks: &mut LockServiceClient<Channel>| {
+        let asked = with(caller, ask(caller, 1000, None));
+        locks.acquire(asked).await.map(drop)
+    };
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let mut locks = scene.locks().await;
+        acquires("greedy", &mut locks).await.unwrap();
+        all.push(locks);
+    }
+    let mut fourth = scene.locks().await;
+    let refused = acquires("greedy", &mut fourth).await.unwrap_err();
+    too_many(&refused);
+    assert_eq!(limited(&scene, "connections_per_principal").await, 1.0);
+    acquires("other", &mut fourth).await.unwrap();
+    drop(fourth);
+    // It has as many calls as it likes over those that it has.
+    acquires("greedy", &mut all[0]).await.unwrap();
+    all.pop();
+    eventually("the place of the one that ended is free", async || {
+        let mut locks = scene.locks().await;
+        acquires("greedy", &mut locks).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn few_streams_of_health_and_reflection_stay_open_on_a_connection() {
+    let scene = Scene::set().await;
+    let channel = scene.channel().await;
+    let health = HealthClient::new(channel.clone());
+    let watch = async || {
+        let watch = HealthCheckRequest::default();
+        health.clone().watch(watch).await
+    };
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        let mut changes = watch().await.unwrap().into_inner();
+        assert_eq!(changes.message().await.unwrap().unwrap().status, 1);
+        open.push(changes);
+    }
+    too_many(&watch().await.unwrap_err());
+    let mut reflection = ServerReflectionClient::new(channel.clone());
+    let asked = futures_util::stream::empty::<ServerReflectionRequest>();
+    too_many(&reflection.server_reflection_info(asked).await.unwrap_err());
+    // Calls of locks have their own places, and other connections too.
+    let mut locks = LockServiceClient::new(channel);
+    acquire(&mut locks, ask("key", 1000, None)).await.unwrap();
+    let mut other = HealthClient::new(scene.channel().await);
+    other.watch(HealthCheckRequest::default()).await.unwrap();
+    open.pop();
+    eventually("one has ended", async || watch().await.is_ok()).await;
+}
+
+/// A message whose end does not come.
+struct Half(Option<Bytes>);
+
+impl Body for Half {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match self.0.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+#[tokio::test]
+async fn messages_that_are_not_complete_have_little_room_on_a_connection() {
+    let scene = Scene::set().await;
+    let channel = scene.channel().await;
+    let half = || {
+        let message = [&[0, 0, 0, 0xff, 0xff], &[0; 60_000][..]].concat();
+        let request = http::Request::post("/ringfence.v1.LockService/Acquire")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(tonic::body::Body::new(Half(Some(message.into()))));
+        let mut channel = channel.clone();
+        async move {
+            std::future::poll_fn(|context| channel.poll_ready(context))
+                .await
+                .unwrap();
+            let answer = channel.call(request.unwrap()).await.unwrap();
+            Status::from_header_map(answer.headers()).unwrap()
+        }
+    };
+    let mut halves: FuturesUnordered<_> = (0..3).map(|_| half()).collect();
+    let refused = timeout(Duration::from_secs(120), halves.next()).await;
+    too_many(&refused.unwrap().unwrap());
+    // A whole one is taken beside the two others.
+    let mut locks = LockServiceClient::new(channel);
+    acquire(&mut locks, ask("key", 1000, None)).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Finds the caller of a request, by its bearer token or its certificate.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -13,11 +13,17 @@ use tonic::{
 };
 use webpki::EndEntityCert;
 
-use super::{Caller, Principal, Proof, Roles, audit, token_digest};
-use crate::connections::{Numbers, Places};
+use super::{Caller, Principal, Proof, Roles, audit, limited, token_digest};
+use crate::{
+    bounds::OfCaller,
+    connections::{Numbers, Places},
+};
 
 const HEADER: &str = "authorization";
 const SCHEME: &str = "Bearer";
+
+/// A principal with too many connections may try again after this time.
+const CONNECT_AFTER: Duration = Duration::from_secs(1);
 
 /// Lets requests of known callers pass.
 #[derive(Clone, Debug)]
@@ -166,7 +172,16 @@ impl Interceptor for Authentication {
             audit::refused(None, request.extensions().get(), error);
         })?;
         if let Some(places) = request.extensions().get::<Places>() {
-            places.known();
+            let known = places.known(caller.name());
+            known.map_err(|max| {
+                let message = format!("more than {max} connections of one principal, three quarters of limits.connections");
+                limited(&message, CONNECT_AFTER)
+            })?;
+        }
+        let extensions = request.extensions();
+        if let (Some(kind), Some(of_caller)) = (extensions.get(), extensions.get::<OfCaller>()) {
+            // One call has one answer.
+            let _ = of_caller.0.set(caller.place(*kind)?);
         }
         request.extensions_mut().insert(caller);
         Ok(request)

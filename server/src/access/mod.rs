@@ -16,7 +16,7 @@ mod principal;
 mod rate;
 mod scope;
 
-pub(crate) use admission::{Admitted, Call, Caller, admit, caller_of};
+pub(crate) use admission::{Admitted, Call, Caller, PLACE_AFTER, admit, caller_of, limited};
 pub(crate) use audit::Audit;
 pub(crate) use authentication::Authentication;
 pub use principal::{Principal, Proof, Roles, TokenDigest, token_digest};

@@ -39,14 +39,14 @@ impl Rate {
         }
     }
 
-    /// Counts a call at `now`. The error is the time until the next call may come.
-    pub(super) fn count(&self, now: Instant) -> Result<(), Duration> {
+    /// Counts `calls` at `now`. The error is the time until the next call may come; then none is counted.
+    pub(super) fn count(&self, calls: u32, now: Instant) -> Result<(), Duration> {
         let mut paid_at = self.paid_at.lock();
         let earliest = *paid_at - self.period;
         if now < earliest {
             return Err(earliest.since(now));
         }
-        *paid_at = now.max(*paid_at) + self.interval;
+        *paid_at = now.max(*paid_at) + self.interval * calls;
         Ok(())
     }
 }
@@ -61,15 +61,15 @@ mod tests {
         let start = Instant::default() + Duration::from_secs(1000);
         // A second's calls, and the one that comes now.
         for _ in 0..11 {
-            assert_eq!(rate.count(start), Ok(()));
+            assert_eq!(rate.count(1, start), Ok(()));
         }
-        let wait = rate.count(start).unwrap_err();
+        let wait = rate.count(1, start).unwrap_err();
         assert_eq!(wait, Duration::from_millis(100));
-        assert!(rate.count(start + wait / 2).is_err());
-        assert_eq!(rate.count(start + wait), Ok(()));
-        assert!(rate.count(start + wait).is_err());
+        assert!(rate.count(1, start + wait / 2).is_err());
+        assert_eq!(rate.count(1, start + wait), Ok(()));
+        assert!(rate.count(1, start + wait).is_err());
         let later = start + Duration::from_secs(100);
-        let allowed = (0..100).filter(|_| rate.count(later).is_ok()).count();
+        let allowed = (0..100).filter(|_| rate.count(1, later).is_ok()).count();
         assert_eq!(allowed, 11);
     }
 }

@@ -18,6 +18,8 @@ use ringfence_coordinator::{
 };
 use sha2::Sha256;
 
+use crate::access::Caller;
+
 /// The version of the layout.
 const VERSION: u8 = 1;
 const MAC_BYTES: usize = 32;
@@ -133,8 +135,19 @@ impl Handles {
         [&[VERSION], &mac[..], &content].concat()
     }
 
-    /// The lock of `handle`, if it was sealed with one of the secrets for `caller`.
+    /// The lock of `handle`, if it was sealed with one of the secrets for `caller`. Otherwise the call counts against the
+    /// caller's rate.
     pub(crate) fn open(
+        &self,
+        handle: &[u8],
+        caller: &Caller,
+        client: &Client,
+    ) -> Result<LeaseRef, Error> {
+        let lease = self.opened(handle, caller.name(), client);
+        lease.map_err(|error| caller.count(1).err().unwrap_or(error))
+    }
+
+    fn opened(
         &self,
         handle: &[u8],
         caller: Option<&str>,

@@ -13,10 +13,10 @@ use ringfence_client::{
     limits::RHO_PERMILLE,
 };
 use ringfence_coordinator::clock::sleep_until;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::repeats::{Acquisition, Repeats};
-use crate::errors;
+use crate::{access::Caller, errors};
 
 /// How long a shard in doubt is asked again about a lock of another coordinator.
 const RESUME_FOR: Duration = Duration::from_secs(2);
@@ -43,6 +43,8 @@ struct Table {
 /// A lock.
 struct Kept {
     lease: Arc<DetachedLease>,
+    /// Of its caller.
+    _room: Option<OwnedSemaphorePermit>,
     /// For repeats of its request.
     _acquisition: Option<Arc<Acquisition>>,
     /// When to look at it: its end, unless it was renewed since.
@@ -66,6 +68,7 @@ impl Holds {
     pub(super) fn add(
         &self,
         lease: DetachedLease,
+        room: Option<OwnedSemaphorePermit>,
         acquisition: Option<Arc<Acquisition>>,
     ) -> Arc<DetachedLease> {
         let (nonce, look) = (lease.nonce(), lease.deadline());
@@ -78,6 +81,7 @@ impl Holds {
         let lease = Arc::new(lease);
         let kept = Kept {
             lease: lease.clone(),
+            _room: room,
             _acquisition: acquisition,
             look,
         };
@@ -103,12 +107,16 @@ impl Holds {
     }
 
     /// Makes a writer a reader at its shard. Returns the lock.
-    pub(crate) async fn downgrade(&self, lease: &LeaseRef) -> Result<Arc<DetachedLease>, Error> {
+    pub(crate) async fn downgrade(
+        &self,
+        lease: &LeaseRef,
+        caller: &Caller,
+    ) -> Result<Arc<DetachedLease>, Error> {
         if !matches!(lease.mode, LockMode::Read | LockMode::Write) {
             let limit = "the handle of a writer";
             return Err(Error::invalid("handle", "that of another mode", limit));
         }
-        let held = self.renew(lease).await?;
+        let held = self.renew(lease, caller).await?;
         match held.downgrade().await {
             Ok(()) => Ok(held),
             Err(_) => {
@@ -118,8 +126,12 @@ impl Holds {
         }
     }
 
-    /// Renews the lock at its shard. Returns the lock.
-    pub(crate) async fn renew(&self, lease: &LeaseRef) -> Result<Arc<DetachedLease>, Error> {
+    /// Renews the lock at its shard, for `caller`. Returns the lock.
+    pub(crate) async fn renew(
+        &self,
+        lease: &LeaseRef,
+        caller: &Caller,
+    ) -> Result<Arc<DetachedLease>, Error> {
         if let Some(held) = self.get(lease.nonce) {
             // Another coordinator may have downgraded it.
             let renewed = match lease.mode {
@@ -137,20 +149,33 @@ impl Holds {
         if lease.hold_for.is_some_and(|hold_for| hold_for.is_zero()) {
             return Err(lost());
         }
+        caller.may_ask()?;
         let resumed = self.client.resume(lease, RESUME_FOR).await;
-        let resumed = resumed.map_err(|error| errors::lock(&error))?;
-        Ok(self.add(resumed.ok_or_else(lost)?, None))
+        let Some(resumed) = resumed.map_err(|error| errors::lock(&error))? else {
+            caller.asked_in_vain();
+            return Err(lost());
+        };
+        Ok(self.add(resumed, None, None))
     }
 
-    /// Releases the lock. It may be one of another coordinator.
-    pub(crate) async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, Error> {
+    /// Releases the lock, for `caller`. It may be one of another coordinator.
+    pub(crate) async fn release(
+        &self,
+        lease: &LeaseRef,
+        caller: &Caller,
+    ) -> Result<ReleaseAnswer, Error> {
         if let Some(held) = self.remove(lease.nonce)
             && held.is_held()
         {
             return Ok(held.release().await);
         }
+        caller.may_ask()?;
         let released = self.client.release(lease).await;
-        released.map_err(|error| errors::lock(&error))
+        let released = released.map_err(|error| errors::lock(&error))?;
+        if released != ReleaseAnswer::Held {
+            caller.asked_in_vain();
+        }
+        Ok(released)
     }
 
     fn get(&self, nonce: Nonce) -> Option<Arc<DetachedLease>> {

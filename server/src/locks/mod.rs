@@ -30,7 +30,7 @@ pub(crate) use handle::Handles;
 pub(crate) use holds::{Holds, valid_for};
 
 use crate::{
-    access::{Call, admit, caller_of},
+    access::{Call, Caller, admit, caller_of},
     deadline::Deadline,
     errors,
     fields::{label, length, namespace, to_length},
@@ -67,7 +67,7 @@ impl Locks {
 
     /// The lock of `handle`, if that is a handle of the caller of `request`.
     fn lock_of<T>(&self, request: &Request<T>, handle: &[u8]) -> Result<LeaseRef, Error> {
-        let caller = caller_of(request)?.name();
+        let caller = caller_of(request)?;
         self.handles.open(handle, caller, &self.client)
     }
 
@@ -92,7 +92,7 @@ impl LockService for Locks {
         ask.label = label(&ask.label);
         let lease = self.lease(&ask)?;
         let asked = Asked {
-            caller: caller.name(),
+            caller: &caller,
             ask: &ask,
             tokens: 1,
             lease,
@@ -113,7 +113,9 @@ impl LockService for Locks {
     ) -> Result<Response<RenewResponse>, Status> {
         let lease = self.lock_of(&request, &request.get_ref().handle)?;
         let deadline = Deadline::of(&request);
-        let held = deadline.run(self.holds.renew(&lease)).await??;
+        let held = deadline
+            .run(self.holds.renew(&lease, caller_of(&request)?))
+            .await??;
         Ok(Response::new(RenewResponse {
             valid_for: Some(to_length(valid_for(&held))),
             stopping: self.stop.is_cancelled(),
@@ -126,7 +128,9 @@ impl LockService for Locks {
     ) -> Result<Response<ReleaseResponse>, Status> {
         let lease = self.lock_of(&request, &request.get_ref().handle)?;
         let deadline = Deadline::of(&request);
-        let answer = deadline.run(self.holds.release(&lease)).await??;
+        let answer = deadline
+            .run(self.holds.release(&lease, caller_of(&request)?))
+            .await??;
         Ok(Response::new(ReleaseResponse {
             outcome: outcome(answer).into(),
         }))
@@ -139,7 +143,9 @@ impl LockService for Locks {
         let lease = self.lock_of(&request, &request.get_ref().handle)?;
         let caller = caller_of(&request)?.clone();
         let deadline = Deadline::of(&request);
-        let held = deadline.run(self.holds.downgrade(&lease)).await??;
+        let held = deadline
+            .run(self.holds.downgrade(&lease, &caller))
+            .await??;
         Ok(Response::new(DowngradeResponse {
             handle: self.handles.seal(&held.reference(), caller.name()),
             valid_for: Some(to_length(valid_for(&held))),
@@ -173,17 +179,18 @@ impl LockService for Locks {
         let of = &*request.get_ref().namespace;
         let of = Some(of).filter(|of| !of.is_empty());
         let admitted = admit(&request, Call::List(of))?;
+        let caller = caller_of(&request)?.clone();
         let locks = self
             .client
             .locks(of)
             .map_err(|error| errors::name(&error))?;
-        Ok(Response::new(Box::pin(pages::of(locks, admitted))))
+        Ok(Response::new(Box::pin(pages::of(locks, caller, admitted))))
     }
 }
 
 /// A request for a lock.
 pub(crate) struct Asked<'a> {
-    pub(crate) caller: Option<&'a str>,
+    pub(crate) caller: &'a Caller,
     pub(crate) ask: &'a AcquireRequest,
     pub(crate) tokens: u32,
     pub(crate) lease: Duration,
@@ -199,10 +206,11 @@ pub(crate) async fn acquire(
     asked: Asked<'_>,
 ) -> Result<Arc<DetachedLease>, Error> {
     let (deadline, wait) = (asked.deadline, length("wait", asked.ask.wait)?);
-    let acquisition = holds.repeats.of(asked.caller, asked.ask)?;
+    let acquisition = holds.repeats.of(asked.caller.name(), asked.ask)?;
+    let room = asked.caller.room()?;
     let Some(acquisition) = acquisition else {
         let guard = grant(&holds.client, stop, asked, deadline.limit(wait)).await?;
-        return Ok(holds.add(guard.detach(), None));
+        return Ok(holds.add(guard.detach(), Some(room), None));
     };
     let began = holds.clock.now();
     // A first request that asks once gets its answer soon.
@@ -221,7 +229,7 @@ pub(crate) async fn acquire(
     let left = deadline.limit(wait).map(|left| left.saturating_sub(waited));
     // If the call is dropped until here, the lock is released; from here on nothing is awaited.
     let guard = grant(&holds.client, stop, asked, left).await?;
-    let held = holds.add(guard.detach(), Some(acquisition.clone()));
+    let held = holds.add(guard.detach(), Some(room), Some(acquisition.clone()));
     *granted = Some(held.clone());
     Ok(held)
 }
@@ -334,7 +342,7 @@ mod tests {
     use tonic::Code;
 
     use super::*;
-    use crate::{Roles, access::Caller, connections::Numbers};
+    use crate::{Roles, connections::Numbers};
 
     #[tokio::test]
     async fn an_expired_deadline_is_told_with_the_reason_to_wait() {

@@ -1,21 +1,27 @@
 //! The held locks of all shards, page by page.
 
+use std::sync::Arc;
+
 use futures_util::{Stream, stream};
 use ringfence_api::v1::{HeldLock, ListResponse};
 use ringfence_client::{Locks, LocksPage};
 use tonic::Status;
 
 use super::holder;
-use crate::access::Admitted;
+use crate::access::{Admitted, Caller};
 
-/// The pages of `locks`. The next page is requested once the caller has taken the one before.
+/// The pages of `locks`. The next page is requested once the caller has taken the one before, and is within its rate: each page
+/// counts as a call.
 pub(super) fn of(
     locks: Locks,
+    caller: Arc<Caller>,
     admitted: Admitted,
 ) -> impl Stream<Item = Result<ListResponse, Status>> {
-    stream::unfold((locks, admitted), |(mut locks, admitted)| async {
+    let begun = (locks, caller, admitted);
+    stream::unfold(begun, |(mut locks, caller, admitted)| async {
+        caller.counted().await;
         let page = locks.next().await?;
-        Some((Ok(response(page)), (locks, admitted)))
+        Some((Ok(response(page)), (locks, caller, admitted)))
     })
 }
 

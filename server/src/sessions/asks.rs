@@ -10,8 +10,10 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{LeaseRef, limits::SESSION_TOKENS_MAX};
+use tokio::time::Instant;
 
 use super::{
+    Shared,
     session::{Entry, Session, Terms},
     work,
 };
@@ -19,6 +21,9 @@ use crate::{
     access::Call,
     fields::{label, length, to_length},
 };
+
+/// Pings have all locks of a session renewed this often at most, or within a twelfth of their leases if that is less.
+const RENEWS_EVERY: Duration = Duration::from_millis(50);
 
 impl Session {
     /// Takes in a message. The error ends the session.
@@ -40,6 +45,7 @@ impl Session {
                 return Err(Error::invalid("terms", "set", limit));
             }
         }
+        self.room_for_asks = Some(self.caller.room_for_asks(message.asks.len())?);
         self.asks = message.asks.into();
         Ok(())
     }
@@ -136,17 +142,18 @@ impl Session {
         // Also of a coordinator that stops: its caller may have no other, to release the lock.
         let lease = self.open(&ask.handle)?;
         self.has_room()?;
-        let (resumption, abort) = work::resume(self.shared.clone(), id, lease.clone());
+        let (shared, caller) = (self.shared.clone(), self.caller.clone());
+        let (resumption, abort) = work::resume(shared, id, caller, lease.clone())?;
         self.work.push(resumption);
         self.entries.insert(id, Entry::Resumes { abort, lease });
         Ok(())
     }
 
     fn open(&self, handle: &[u8]) -> Result<LeaseRef, Error> {
-        let caller = self.caller.name();
-        self.shared
-            .handles
-            .open(handle, caller, &self.shared.client)
+        let Shared {
+            handles, client, ..
+        } = &*self.shared;
+        handles.open(handle, &self.caller, client)
     }
 
     fn has_room(&self) -> Result<(), Error> {
@@ -185,8 +192,12 @@ impl Session {
             }
         };
         self.releasing += 1;
-        self.work
-            .push(work::release(self.shared.clone(), id, lease));
+        self.work.push(work::release(
+            self.shared.clone(),
+            id,
+            self.caller.clone(),
+            lease,
+        ));
     }
 
     fn downgrade(&mut self, id: u64, ask: &DowngradeAsk) -> Result<(), Error> {
@@ -196,7 +207,8 @@ impl Session {
         };
         let (shared, lease) = (self.shared.clone(), lease.reference());
         self.downgrading += 1;
-        self.work.push(work::downgrade(shared, id, lease));
+        self.work
+            .push(work::downgrade(shared, id, self.caller.clone(), lease));
         Ok(())
     }
 
@@ -207,13 +219,17 @@ impl Session {
         }
     }
 
-    /// Renews all locks, for the pings that wait.
+    /// Renews all locks, for the pings that wait. It looks at all of them, so it does that not much more often than pings are
+    /// needed.
     pub(super) fn renew(&mut self) {
         let locks = self.entries.values().filter_map(|entry| match entry {
             Entry::Held(lease) => Some(lease.clone()),
             Entry::Waits { .. } | Entry::Resumes { .. } => None,
         });
-        let within = Duration::from_secs(1).min(self.terms().ttl / 6);
-        self.work.push(work::renew(locks.collect(), within));
+        let ttl = self.terms().ttl;
+        let within = Duration::from_secs(1).min(ttl / 6);
+        let renewals = work::renew(locks.collect(), self.renews_at, within);
+        self.renews_at = self.renews_at.max(Instant::now()) + RENEWS_EVERY.min(ttl / 12);
+        self.work.push(renewals);
     }
 }

@@ -13,6 +13,7 @@ use ringfence_api::{
     },
 };
 use ringfence_client::{DetachedLease, LeaseRef, Waiting};
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tonic::{Status, Streaming};
 
 use super::{
@@ -61,6 +62,8 @@ pub(super) struct Session {
     messages: Streaming<SessionRequest>,
     /// The asks of the last message that were not looked at yet.
     pub(super) asks: VecDeque<Ask>,
+    /// Theirs.
+    pub(super) room_for_asks: Option<OwnedSemaphorePermit>,
     /// None before the first message.
     pub(super) terms: Option<Terms>,
     /// By id of the ask.
@@ -71,6 +74,8 @@ pub(super) struct Session {
     pub(super) work: FuturesUnordered<Work>,
     /// Pings without an answer.
     pub(super) pings: Vec<u64>,
+    /// The earliest time of the next renewals.
+    pub(super) renews_at: Instant,
     /// The id of the latest ask.
     pub(super) latest: u64,
     /// Locks that the caller knows to be contended.
@@ -93,12 +98,14 @@ impl Session {
             caller,
             messages,
             asks: VecDeque::new(),
+            room_for_asks: None,
             terms: None,
             entries: HashMap::new(),
             waits: 0,
             reasons: Arc::default(),
             work: FuturesUnordered::new(),
             pings: Vec::new(),
+            renews_at: Instant::now(),
             latest: 0,
             contended: HashSet::new(),
             drained: false,
@@ -120,6 +127,9 @@ impl Session {
                 && let Some(ask) = self.asks.pop_front()
             {
                 self.one(ask)?;
+            }
+            if self.asks.is_empty() {
+                self.room_for_asks = None;
             }
             // New asks take their places in the order in which they came.
             while let Some(Some(event)) = self.work.next().now_or_never() {

@@ -7,7 +7,10 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use ringfence_api::{Error, v1::AcquireRequest};
 use ringfence_client::{DetachedLease, LeaseRef, ReleaseAnswer, Waiting};
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout},
+};
 
 use super::Shared;
 use crate::{
@@ -64,7 +67,7 @@ pub(super) fn acquire(
     };
     let granted = async move {
         let asked = Asked {
-            caller: caller.name(),
+            caller: &caller,
             ask: &ask,
             tokens,
             lease,
@@ -76,10 +79,19 @@ pub(super) fn acquire(
     unless_taken_back(id, granted.boxed())
 }
 
-/// Goes on with a lock.
-pub(super) fn resume(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> (Work, AbortHandle) {
-    let resumed = async move { shared.holds.renew(&lease).await };
-    unless_taken_back(id, resumed.boxed())
+/// Goes on with a lock, if there is room for one more at its caller.
+pub(super) fn resume(
+    shared: Arc<Shared>,
+    id: u64,
+    caller: Arc<Caller>,
+    lease: LeaseRef,
+) -> Result<(Work, AbortHandle), Error> {
+    let room = caller.room()?;
+    let resumed = async move {
+        let _room = room;
+        shared.holds.renew(&lease, &caller).await
+    };
+    Ok(unless_taken_back(id, resumed.boxed()))
 }
 
 fn unless_taken_back(
@@ -95,14 +107,20 @@ fn unless_taken_back(
 }
 
 /// Releases a lock.
-pub(super) fn release(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
-    let released = async move { Event::Released(id, shared.holds.release(&lease).await) };
+pub(super) fn release(shared: Arc<Shared>, id: u64, caller: Arc<Caller>, lease: LeaseRef) -> Work {
+    let released = async move { Event::Released(id, shared.holds.release(&lease, &caller).await) };
     released.boxed()
 }
 
 /// Makes a writer a reader.
-pub(super) fn downgrade(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
-    let downgraded = async move { Event::Downgraded(id, shared.holds.downgrade(&lease).await) };
+pub(super) fn downgrade(
+    shared: Arc<Shared>,
+    id: u64,
+    caller: Arc<Caller>,
+    lease: LeaseRef,
+) -> Work {
+    let downgraded =
+        async move { Event::Downgraded(id, shared.holds.downgrade(&lease, &caller).await) };
     downgraded.boxed()
 }
 
@@ -124,9 +142,10 @@ pub(super) fn watch(id: u64, lease: Arc<DetachedLease>) -> Work {
     .boxed()
 }
 
-/// Renews locks, for at most `within`.
-pub(super) fn renew(locks: Vec<Arc<DetachedLease>>, within: Duration) -> Work {
+/// Renews locks, at `at`, for at most `within`.
+pub(super) fn renew(locks: Vec<Arc<DetachedLease>>, at: Instant, within: Duration) -> Work {
     async move {
+        sleep_until(at).await;
         let renewals = join_all(locks.iter().map(|lease| lease.renew()));
         let _ = timeout(within, renewals).await;
         Event::Renewed

@@ -15,6 +15,8 @@ use ringfence_server::{Config, Principal, Proof, Roles, token_digest};
 use tonic::{Code, Request, Status};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
+pub(crate) use rates::limited;
+
 use super::scene::{Scene, ask};
 
 /// A caller whose bearer token is its name.

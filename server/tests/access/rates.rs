@@ -11,14 +11,21 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
-use ringfence_api::{Error, Reason, v1::lock_service_client::LockServiceClient};
+use futures_util::{StreamExt, future::join_all, stream};
+use ringfence_api::{
+    Error, Reason,
+    v1::{
+        Ask, ListRequest, ResumeAsk, SessionRequest, SessionTerms, WaitLatchRequest, answer,
+        ask::Kind, latch_service_client::LatchServiceClient,
+        lock_service_client::LockServiceClient, session_service_client::SessionServiceClient,
+    },
+};
 use ringfence_client::{Client, Guard, ReleaseAnswer};
 use ringfence_server::Roles;
 use ringfence_test_support::eventually;
 use tokio::{
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tonic::{Code, Status, transport::Channel};
 
@@ -28,7 +35,7 @@ use crate::{
     scene::{Scene, acquire, ask, release, renew},
 };
 
-fn limited(refused: &Status) -> Duration {
+pub(crate) fn limited(refused: &Status) -> Duration {
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
     let error = Error::from_status(refused);
     assert_eq!(error.reason, Reason::RateLimited);
@@ -129,6 +136,129 @@ async fn calls_beyond_the_rate_are_refused_but_renewals_are_not() {
     })
     .await;
     release(&mut locks, &held.handle).await.unwrap();
+}
+
+/// Makes `call` until it is refused because of the rate; before, it fails for the reason `fails`.
+async fn until_limited(fails: Reason, call: impl AsyncFn() -> Status) {
+    eventually("it is beyond the rate", async || {
+        let refused = call().await;
+        let error = Error::from_status(&refused);
+        if error.reason == Reason::RateLimited {
+            limited(&refused);
+            return true;
+        }
+        assert_eq!(error.reason, fails, "{refused:?}");
+        false
+    })
+    .await;
+}
+
+/// Each of them asks a shard.
+#[tokio::test]
+async fn calls_for_locks_that_are_over_count_and_those_for_others_do_not() {
+    let scene = Scene::set_with(|config| config.limits.rate = 2).await;
+    let locks = scene.locks().await;
+    let mut calls = locks.clone();
+    let held = acquire(&mut calls, ask("held", 30_000, Some(0))).await;
+    let held = held.unwrap().handle;
+    let over = acquire(&mut calls, ask("over", 30_000, Some(0))).await;
+    let over = over.unwrap().handle;
+    assert_eq!(release(&mut calls, &over).await.unwrap(), 1, "it was held");
+    until_limited(Reason::LockLost, async || {
+        renew(&mut locks.clone(), &over).await.unwrap_err()
+    })
+    .await;
+    eventually("releases count too", async || {
+        match release(&mut locks.clone(), &over).await {
+            Ok(outcome) => assert_eq!(outcome, 2, "it is over"),
+            Err(refused) => return !limited(&refused).is_zero(),
+        }
+        false
+    })
+    .await;
+    for _ in 0..100 {
+        renew(&mut calls, &held).await.unwrap();
+    }
+    assert_eq!(release(&mut calls, &held).await.unwrap(), 1, "it was held");
+}
+
+#[tokio::test]
+async fn calls_with_forged_handles_count() {
+    let scene = Scene::set_with(|config| config.limits.rate = 2).await;
+    let locks = scene.locks().await;
+    until_limited(Reason::InvalidInput, async || {
+        renew(&mut locks.clone(), &[1; 100]).await.unwrap_err()
+    })
+    .await;
+}
+
+/// Nothing but its reads is beyond the rate.
+#[tokio::test]
+async fn a_wait_for_a_latch_counts_by_its_reads() {
+    let scene = Scene::set_with(|config| config.limits.rate = 2).await;
+    let mut latches = LatchServiceClient::new(scene.channel().await);
+    let wait = WaitLatchRequest {
+        name: "never set".into(),
+        wait: Some(Duration::from_secs(120).try_into().unwrap()),
+    };
+    limited(&latches.wait_latch(wait).await.unwrap_err());
+}
+
+#[tokio::test]
+async fn a_list_goes_no_faster_than_its_rate() {
+    let scene = Scene::set_with(|config| config.limits.rate = 1).await;
+    let mut locks = scene.locks().await;
+    let began = Instant::now();
+    let pages = locks.list(ListRequest::default()).await.unwrap();
+    let pages: Vec<_> = pages.into_inner().collect().await;
+    assert_eq!(pages.len(), 2, "a page per shard");
+    // The call and a page are a second's calls.
+    assert!(began.elapsed() >= Duration::from_secs(1));
+}
+
+/// Each of them asks a shard.
+#[tokio::test]
+async fn resumptions_of_locks_that_are_over_count_in_a_session() {
+    let scene = Scene::set_with(|config| config.limits.rate = 2).await;
+    let mut locks = scene.locks().await;
+    let over = acquire(&mut locks, ask("over", 30_000, Some(0))).await;
+    let handle = over.unwrap().handle;
+    release(&mut locks, &handle).await.unwrap();
+    let first = SessionRequest {
+        terms: Some(SessionTerms::default()),
+        asks: Vec::new(),
+    };
+    let resume = move |id| SessionRequest {
+        terms: None,
+        asks: vec![Ask {
+            id,
+            kind: Some(Kind::Resume(ResumeAsk {
+                handle: handle.clone(),
+            })),
+        }],
+    };
+    let asks = stream::iter([first]).chain(stream::iter(1..).map(resume));
+    let mut sessions = SessionServiceClient::new(scene.channel().await);
+    let answers = sessions.session(asks).await.unwrap();
+    let mut answers = answers.into_inner();
+    let refused = async {
+        loop {
+            let answered = answers.message().await.unwrap().unwrap();
+            let is_limited = answered
+                .answers
+                .into_iter()
+                .any(|answer| match answer.kind {
+                    Some(answer::Kind::Refusal(refusal)) => {
+                        refusal.error.unwrap().reason() == Reason::RateLimited
+                    }
+                    _ => false,
+                });
+            if is_limited {
+                break;
+            }
+        }
+    };
+    timeout(Duration::from_secs(120), refused).await.unwrap();
 }
 
 #[tokio::test]
