@@ -10,8 +10,9 @@
 //!                └────────► history ─► checker ─► violations
 //! ```
 //!
-//! The same of accounts: [`counters`].
+//! The same of accounts: [`counters`]. Beside it, what attackers can do to a coordinator: [`attack`].
 
+pub mod attack;
 pub mod checker;
 pub mod client;
 pub mod coordinator;

@@ -4,6 +4,7 @@ use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use ringfence_chaos::{
+    attack::{self, AttackArgs, AttackerArgs},
     checker::{Counts, check},
     client::{self, ClientArgs},
     coordinator::{self, CoordinatorArgs},
@@ -33,6 +34,10 @@ enum Command {
     },
     /// The same for accounts: no coin is lost or made, and no answer is untrue.
     Counters(CountersArgs),
+    /// Attacks coordinators with their default limits, and measures what becomes of a caller that means well.
+    Attack(AttackArgs),
+    #[command(hide = true)]
+    Attacker(AttackerArgs),
     #[command(hide = true)]
     Client(ClientArgs),
     #[command(hide = true)]
@@ -54,6 +59,10 @@ async fn main() -> ExitCode {
             print!("{outcome}");
             ExitCode::from(u8::from(!outcome.violations.is_empty()))
         }),
+        Command::Attack(args) => attack::run(&args)
+            .await
+            .map(|broken| ExitCode::from(u8::from(!broken.is_empty()))),
+        Command::Attacker(args) => attack::attacker(args).await.map(|()| ExitCode::SUCCESS),
         Command::Client(args) => client::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Coordinator(args) => coordinator::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Mover(args) => mover::run(args).await.map(|()| ExitCode::SUCCESS),
