@@ -5,6 +5,7 @@ mod binary;
 mod cli;
 mod counter;
 mod demo;
+mod deploy;
 mod describe;
 mod doctor;
 mod jobs;
