@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use ringfence_api::{
     Error, Reason,
-    v1::{AcquireRequest, InspectRequest, ListRequest, ReleaseOutcome},
+    v1::{
+        AcquireRequest, AcquireResponse, InspectRequest, ListRequest, ReleaseOutcome, WaitNotice,
+        WaitReason, acquire_and_watch_response::Kind, lock_service_client::LockServiceClient,
+    },
 };
 use ringfence_client::{BootClock, Clock};
 use ringfence_test_support::eventually;
-use tokio::task::JoinSet;
-use tonic::{Code, Request};
+use tokio::{sync::Mutex, task::JoinSet};
+use tonic::{Code, Request, Status, transport::Channel};
 
 use super::scene::{Scene, acquire, ask, release, renew};
 
@@ -168,6 +171,91 @@ async fn a_cancelled_call_leaves_nothing_locked() {
     .await;
     held.release().await;
     assert!(scene.is_free("key").await);
+}
+
+/// The reasons to wait until the grant, and the grant.
+async fn watched(
+    locks: &mut LockServiceClient<Channel>,
+    ask: AcquireRequest,
+    on_wait: impl AsyncFn(&WaitNotice),
+) -> Result<AcquireResponse, Status> {
+    let mut events = locks.acquire_and_watch(ask).await?.into_inner();
+    while let Some(event) = events.message().await? {
+        match event.kind.unwrap() {
+            Kind::Wait(notice) => on_wait(&notice).await,
+            Kind::Granted(granted) => {
+                assert_eq!(events.message().await?, None);
+                return Ok(granted);
+            }
+        }
+    }
+    panic!("the stream has ended without a grant");
+}
+
+#[tokio::test]
+async fn a_caller_that_watches_knows_why_it_waits() {
+    let scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let held = scene.other.lock("key").label("worker 7").acquire().await;
+    let held = Mutex::new(Some(held.unwrap()));
+    let release = async |notice: &WaitNotice| {
+        assert_eq!(notice.reason(), WaitReason::Held);
+        let held_by = notice.held_by.as_ref().unwrap();
+        assert_eq!(held_by.label, "worker 7");
+        assert!(notice.message.contains("worker 7"), "{}", notice.message);
+        if let Some(held) = held.lock().await.take() {
+            held.release().await;
+        }
+    };
+    let granted = watched(&mut locks, ask("key", 10_000, None), release).await;
+    let granted = granted.unwrap();
+    assert!(held.lock().await.is_none() && granted.token > 1);
+    assert!(!length(granted.valid_for).is_zero());
+
+    let silent = async |notice: &WaitNotice| panic!("{notice:?}");
+    let once = watched(&mut locks, ask("key", 10_000, Some(0)), silent).await;
+    assert_eq!(Error::from_status(&once.unwrap_err()).reason, Reason::Held);
+    // The same rules as without it.
+    let unknown = watched(&mut locks, ask("", 10_000, None), silent).await;
+    assert_eq!(
+        Error::from_status(&unknown.unwrap_err())
+            .input
+            .unwrap()
+            .field,
+        "key"
+    );
+    assert_eq!(release_of(&mut locks, &granted).await, HELD);
+    let free = watched(&mut locks, ask("key", 10_000, None), silent).await;
+    assert!(free.unwrap().token > granted.token);
+}
+
+async fn release_of(locks: &mut LockServiceClient<Channel>, granted: &AcquireResponse) -> i32 {
+    release(locks, &granted.handle).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_caller_that_stops_watching_leaves_nothing_locked() {
+    let scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let held = scene.other.lock("key").acquire().await.unwrap();
+    let mut nonce = with_nonce("a", None);
+    let events = locks.acquire_and_watch(nonce.clone()).await.unwrap();
+    let mut events = events.into_inner();
+    events.message().await.unwrap();
+    eventually("it waits", async || scene.waiters("key").await == 1).await;
+    drop(events);
+    let is_gone = async || scene.waiters("key").await == 0;
+    eventually("its place is gone", is_gone).await;
+    held.release().await;
+    assert!(scene.is_free("key").await);
+
+    // A grant whose answer is lost.
+    let events = locks.acquire_and_watch(nonce.clone()).await.unwrap();
+    eventually("it is granted", async || !scene.is_free("key").await).await;
+    drop(events);
+    nonce.wait = Some(prost_types::Duration::default());
+    let repeat = acquire(&mut locks, nonce).await.unwrap();
+    assert_eq!(release_of(&mut locks, &repeat).await, HELD);
 }
 
 #[tokio::test]

@@ -85,6 +85,63 @@ func (LockMode) EnumDescriptor() ([]byte, []int) {
 	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{0}
 }
 
+// Why a lock is not granted yet.
+type WaitReason int32
+
+const (
+	// Not set, or a reason of a later release.
+	WaitReason_WAIT_REASON_UNSPECIFIED WaitReason = 0
+	// Another holder has it.
+	WaitReason_WAIT_REASON_HELD WaitReason = 1
+	// Its shard is in its recovery period.
+	WaitReason_WAIT_REASON_RECOVERING WaitReason = 2
+	// Its shard cannot answer, or cannot grant.
+	WaitReason_WAIT_REASON_SHARD_UNAVAILABLE WaitReason = 3
+)
+
+// Enum value maps for WaitReason.
+var (
+	WaitReason_name = map[int32]string{
+		0: "WAIT_REASON_UNSPECIFIED",
+		1: "WAIT_REASON_HELD",
+		2: "WAIT_REASON_RECOVERING",
+		3: "WAIT_REASON_SHARD_UNAVAILABLE",
+	}
+	WaitReason_value = map[string]int32{
+		"WAIT_REASON_UNSPECIFIED":       0,
+		"WAIT_REASON_HELD":              1,
+		"WAIT_REASON_RECOVERING":        2,
+		"WAIT_REASON_SHARD_UNAVAILABLE": 3,
+	}
+)
+
+func (x WaitReason) Enum() *WaitReason {
+	p := new(WaitReason)
+	*p = x
+	return p
+}
+
+func (x WaitReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WaitReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_ringfence_v1_lock_proto_enumTypes[1].Descriptor()
+}
+
+func (WaitReason) Type() protoreflect.EnumType {
+	return &file_ringfence_v1_lock_proto_enumTypes[1]
+}
+
+func (x WaitReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WaitReason.Descriptor instead.
+func (WaitReason) EnumDescriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{1}
+}
+
 // The state of a lock when it was released.
 type ReleaseOutcome int32
 
@@ -127,11 +184,11 @@ func (x ReleaseOutcome) String() string {
 }
 
 func (ReleaseOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_ringfence_v1_lock_proto_enumTypes[1].Descriptor()
+	return file_ringfence_v1_lock_proto_enumTypes[2].Descriptor()
 }
 
 func (ReleaseOutcome) Type() protoreflect.EnumType {
-	return &file_ringfence_v1_lock_proto_enumTypes[1]
+	return &file_ringfence_v1_lock_proto_enumTypes[2]
 }
 
 func (x ReleaseOutcome) Number() protoreflect.EnumNumber {
@@ -140,7 +197,7 @@ func (x ReleaseOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReleaseOutcome.Descriptor instead.
 func (ReleaseOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{1}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{2}
 }
 
 // The kinds of locks.
@@ -184,11 +241,11 @@ func (x LockKind) String() string {
 }
 
 func (LockKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_ringfence_v1_lock_proto_enumTypes[2].Descriptor()
+	return file_ringfence_v1_lock_proto_enumTypes[3].Descriptor()
 }
 
 func (LockKind) Type() protoreflect.EnumType {
-	return &file_ringfence_v1_lock_proto_enumTypes[2]
+	return &file_ringfence_v1_lock_proto_enumTypes[3]
 }
 
 func (x LockKind) Number() protoreflect.EnumNumber {
@@ -197,7 +254,7 @@ func (x LockKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use LockKind.Descriptor instead.
 func (LockKind) EnumDescriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{2}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{3}
 }
 
 // The terms of an acquisition.
@@ -418,6 +475,157 @@ func (x *AcquireResponse) GetValidFor() *durationpb.Duration {
 	return nil
 }
 
+// What happens to an acquisition.
+type AcquireAndWatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What has happened.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*AcquireAndWatchResponse_Wait
+	//	*AcquireAndWatchResponse_Granted
+	Kind          isAcquireAndWatchResponse_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireAndWatchResponse) Reset() {
+	*x = AcquireAndWatchResponse{}
+	mi := &file_ringfence_v1_lock_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireAndWatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireAndWatchResponse) ProtoMessage() {}
+
+func (x *AcquireAndWatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_lock_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireAndWatchResponse.ProtoReflect.Descriptor instead.
+func (*AcquireAndWatchResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AcquireAndWatchResponse) GetKind() isAcquireAndWatchResponse_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *AcquireAndWatchResponse) GetWait() *WaitNotice {
+	if x != nil {
+		if x, ok := x.Kind.(*AcquireAndWatchResponse_Wait); ok {
+			return x.Wait
+		}
+	}
+	return nil
+}
+
+func (x *AcquireAndWatchResponse) GetGranted() *AcquireResponse {
+	if x != nil {
+		if x, ok := x.Kind.(*AcquireAndWatchResponse_Granted); ok {
+			return x.Granted
+		}
+	}
+	return nil
+}
+
+type isAcquireAndWatchResponse_Kind interface {
+	isAcquireAndWatchResponse_Kind()
+}
+
+type AcquireAndWatchResponse_Wait struct {
+	// The lock is not granted yet.
+	Wait *WaitNotice `protobuf:"bytes,1,opt,name=wait,proto3,oneof"`
+}
+
+type AcquireAndWatchResponse_Granted struct {
+	// The lock is held: the last message.
+	Granted *AcquireResponse `protobuf:"bytes,2,opt,name=granted,proto3,oneof"`
+}
+
+func (*AcquireAndWatchResponse_Wait) isAcquireAndWatchResponse_Kind() {}
+
+func (*AcquireAndWatchResponse_Granted) isAcquireAndWatchResponse_Kind() {}
+
+// The lock is not granted yet. Comes again when the reason or the place in the queue changes.
+type WaitNotice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why.
+	Reason WaitReason `protobuf:"varint,1,opt,name=reason,proto3,enum=ringfence.v1.WaitReason" json:"reason,omitempty"`
+	// The reason for people, with the name of the holder if there is one.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// The holder, and the requests that come first. Set if the reason is WAIT_REASON_HELD.
+	HeldBy        *HeldBy `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitNotice) Reset() {
+	*x = WaitNotice{}
+	mi := &file_ringfence_v1_lock_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitNotice) ProtoMessage() {}
+
+func (x *WaitNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_lock_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitNotice.ProtoReflect.Descriptor instead.
+func (*WaitNotice) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WaitNotice) GetReason() WaitReason {
+	if x != nil {
+		return x.Reason
+	}
+	return WaitReason_WAIT_REASON_UNSPECIFIED
+}
+
+func (x *WaitNotice) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *WaitNotice) GetHeldBy() *HeldBy {
+	if x != nil {
+		return x.HeldBy
+	}
+	return nil
+}
+
 // The lock to renew.
 type RenewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -429,7 +637,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[2]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +649,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[2]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +662,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{2}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RenewRequest) GetHandle() []byte {
@@ -478,7 +686,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[3]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +698,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[3]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +711,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{3}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RenewResponse) GetValidFor() *durationpb.Duration {
@@ -531,7 +739,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[4]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +751,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[4]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +764,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{4}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReleaseRequest) GetHandle() []byte {
@@ -577,7 +785,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[5]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +797,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[5]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +810,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{5}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReleaseResponse) GetOutcome() ReleaseOutcome {
@@ -623,7 +831,7 @@ type DowngradeRequest struct {
 
 func (x *DowngradeRequest) Reset() {
 	*x = DowngradeRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +843,7 @@ func (x *DowngradeRequest) String() string {
 func (*DowngradeRequest) ProtoMessage() {}
 
 func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +856,7 @@ func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeRequest.ProtoReflect.Descriptor instead.
 func (*DowngradeRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{6}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DowngradeRequest) GetHandle() []byte {
@@ -672,7 +880,7 @@ type DowngradeResponse struct {
 
 func (x *DowngradeResponse) Reset() {
 	*x = DowngradeResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +892,7 @@ func (x *DowngradeResponse) String() string {
 func (*DowngradeResponse) ProtoMessage() {}
 
 func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +905,7 @@ func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeResponse.ProtoReflect.Descriptor instead.
 func (*DowngradeResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{7}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DowngradeResponse) GetHandle() []byte {
@@ -727,7 +935,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +947,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +960,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{8}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *InspectRequest) GetNamespace() string {
@@ -784,7 +992,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +1004,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +1017,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{9}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *InspectResponse) GetHolder() *LockHolder {
@@ -860,7 +1068,7 @@ type LockHolder struct {
 
 func (x *LockHolder) Reset() {
 	*x = LockHolder{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1080,7 @@ func (x *LockHolder) String() string {
 func (*LockHolder) ProtoMessage() {}
 
 func (x *LockHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1093,7 @@ func (x *LockHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockHolder.ProtoReflect.Descriptor instead.
 func (*LockHolder) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{10}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LockHolder) GetLabel() string {
@@ -965,7 +1173,7 @@ type LockWaiter struct {
 
 func (x *LockWaiter) Reset() {
 	*x = LockWaiter{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1185,7 @@ func (x *LockWaiter) String() string {
 func (*LockWaiter) ProtoMessage() {}
 
 func (x *LockWaiter) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1198,7 @@ func (x *LockWaiter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockWaiter.ProtoReflect.Descriptor instead.
 func (*LockWaiter) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{11}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LockWaiter) GetLabel() string {
@@ -1046,7 +1254,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1266,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1279,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -1096,7 +1304,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[13]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1316,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[13]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1329,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{13}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListResponse) GetShard() string {
@@ -1165,7 +1373,7 @@ type HeldLock struct {
 
 func (x *HeldLock) Reset() {
 	*x = HeldLock{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[14]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1385,7 @@ func (x *HeldLock) String() string {
 func (*HeldLock) ProtoMessage() {}
 
 func (x *HeldLock) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[14]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1398,7 @@ func (x *HeldLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLock.ProtoReflect.Descriptor instead.
 func (*HeldLock) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HeldLock) GetNamespace() string {
@@ -1232,7 +1440,7 @@ var File_ringfence_v1_lock_proto protoreflect.FileDescriptor
 
 const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\x82\x03\n" +
+	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18ringfence/v1/error.proto\"\x82\x03\n" +
 	"\x0eAcquireRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12/\n" +
@@ -1249,7 +1457,16 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x0fAcquireResponse\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x126\n" +
-	"\tvalid_for\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"&\n" +
+	"\tvalid_for\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\x8c\x01\n" +
+	"\x17AcquireAndWatchResponse\x12.\n" +
+	"\x04wait\x18\x01 \x01(\v2\x18.ringfence.v1.WaitNoticeH\x00R\x04wait\x129\n" +
+	"\agranted\x18\x02 \x01(\v2\x1d.ringfence.v1.AcquireResponseH\x00R\agrantedB\x06\n" +
+	"\x04kind\"\x87\x01\n" +
+	"\n" +
+	"WaitNotice\x120\n" +
+	"\x06reason\x18\x01 \x01(\x0e2\x18.ringfence.v1.WaitReasonR\x06reason\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12-\n" +
+	"\aheld_by\x18\x03 \x01(\v2\x14.ringfence.v1.HeldByR\x06heldBy\"&\n" +
 	"\fRenewRequest\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\"c\n" +
 	"\rRenewResponse\x126\n" +
@@ -1307,7 +1524,13 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x13LOCK_MODE_EXCLUSIVE\x10\x01\x12\x12\n" +
 	"\x0eLOCK_MODE_READ\x10\x02\x12\x13\n" +
 	"\x0fLOCK_MODE_WRITE\x10\x03\x12\x15\n" +
-	"\x11LOCK_MODE_PERMITS\x10\x04*\x82\x01\n" +
+	"\x11LOCK_MODE_PERMITS\x10\x04*~\n" +
+	"\n" +
+	"WaitReason\x12\x1b\n" +
+	"\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10WAIT_REASON_HELD\x10\x01\x12\x1a\n" +
+	"\x16WAIT_REASON_RECOVERING\x10\x02\x12!\n" +
+	"\x1dWAIT_REASON_SHARD_UNAVAILABLE\x10\x03*\x82\x01\n" +
 	"\x0eReleaseOutcome\x12\x1f\n" +
 	"\x1bRELEASE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RELEASE_OUTCOME_HELD\x10\x01\x12\x18\n" +
@@ -1317,9 +1540,10 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fLOCK_KIND_MUTEX\x10\x01\x12\x17\n" +
 	"\x13LOCK_KIND_SEMAPHORE\x10\x02\x12\x18\n" +
-	"\x14LOCK_KIND_READ_WRITE\x10\x032\xb6\x03\n" +
+	"\x14LOCK_KIND_READ_WRITE\x10\x032\x90\x04\n" +
 	"\vLockService\x12F\n" +
-	"\aAcquire\x12\x1c.ringfence.v1.AcquireRequest\x1a\x1d.ringfence.v1.AcquireResponse\x12@\n" +
+	"\aAcquire\x12\x1c.ringfence.v1.AcquireRequest\x1a\x1d.ringfence.v1.AcquireResponse\x12X\n" +
+	"\x0fAcquireAndWatch\x12\x1c.ringfence.v1.AcquireRequest\x1a%.ringfence.v1.AcquireAndWatchResponse0\x01\x12@\n" +
 	"\x05Renew\x12\x1a.ringfence.v1.RenewRequest\x1a\x1b.ringfence.v1.RenewResponse\x12F\n" +
 	"\aRelease\x12\x1c.ringfence.v1.ReleaseRequest\x1a\x1d.ringfence.v1.ReleaseResponse\x12L\n" +
 	"\tDowngrade\x12\x1e.ringfence.v1.DowngradeRequest\x1a\x1f.ringfence.v1.DowngradeResponse\x12F\n" +
@@ -1339,64 +1563,74 @@ func file_ringfence_v1_lock_proto_rawDescGZIP() []byte {
 	return file_ringfence_v1_lock_proto_rawDescData
 }
 
-var file_ringfence_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_ringfence_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_ringfence_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_ringfence_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_ringfence_v1_lock_proto_goTypes = []any{
-	(LockMode)(0),               // 0: ringfence.v1.LockMode
-	(ReleaseOutcome)(0),         // 1: ringfence.v1.ReleaseOutcome
-	(LockKind)(0),               // 2: ringfence.v1.LockKind
-	(*AcquireRequest)(nil),      // 3: ringfence.v1.AcquireRequest
-	(*AcquireResponse)(nil),     // 4: ringfence.v1.AcquireResponse
-	(*RenewRequest)(nil),        // 5: ringfence.v1.RenewRequest
-	(*RenewResponse)(nil),       // 6: ringfence.v1.RenewResponse
-	(*ReleaseRequest)(nil),      // 7: ringfence.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),     // 8: ringfence.v1.ReleaseResponse
-	(*DowngradeRequest)(nil),    // 9: ringfence.v1.DowngradeRequest
-	(*DowngradeResponse)(nil),   // 10: ringfence.v1.DowngradeResponse
-	(*InspectRequest)(nil),      // 11: ringfence.v1.InspectRequest
-	(*InspectResponse)(nil),     // 12: ringfence.v1.InspectResponse
-	(*LockHolder)(nil),          // 13: ringfence.v1.LockHolder
-	(*LockWaiter)(nil),          // 14: ringfence.v1.LockWaiter
-	(*ListRequest)(nil),         // 15: ringfence.v1.ListRequest
-	(*ListResponse)(nil),        // 16: ringfence.v1.ListResponse
-	(*HeldLock)(nil),            // 17: ringfence.v1.HeldLock
-	(*durationpb.Duration)(nil), // 18: google.protobuf.Duration
+	(LockMode)(0),                   // 0: ringfence.v1.LockMode
+	(WaitReason)(0),                 // 1: ringfence.v1.WaitReason
+	(ReleaseOutcome)(0),             // 2: ringfence.v1.ReleaseOutcome
+	(LockKind)(0),                   // 3: ringfence.v1.LockKind
+	(*AcquireRequest)(nil),          // 4: ringfence.v1.AcquireRequest
+	(*AcquireResponse)(nil),         // 5: ringfence.v1.AcquireResponse
+	(*AcquireAndWatchResponse)(nil), // 6: ringfence.v1.AcquireAndWatchResponse
+	(*WaitNotice)(nil),              // 7: ringfence.v1.WaitNotice
+	(*RenewRequest)(nil),            // 8: ringfence.v1.RenewRequest
+	(*RenewResponse)(nil),           // 9: ringfence.v1.RenewResponse
+	(*ReleaseRequest)(nil),          // 10: ringfence.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),         // 11: ringfence.v1.ReleaseResponse
+	(*DowngradeRequest)(nil),        // 12: ringfence.v1.DowngradeRequest
+	(*DowngradeResponse)(nil),       // 13: ringfence.v1.DowngradeResponse
+	(*InspectRequest)(nil),          // 14: ringfence.v1.InspectRequest
+	(*InspectResponse)(nil),         // 15: ringfence.v1.InspectResponse
+	(*LockHolder)(nil),              // 16: ringfence.v1.LockHolder
+	(*LockWaiter)(nil),              // 17: ringfence.v1.LockWaiter
+	(*ListRequest)(nil),             // 18: ringfence.v1.ListRequest
+	(*ListResponse)(nil),            // 19: ringfence.v1.ListResponse
+	(*HeldLock)(nil),                // 20: ringfence.v1.HeldLock
+	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
+	(*HeldBy)(nil),                  // 22: ringfence.v1.HeldBy
 }
 var file_ringfence_v1_lock_proto_depIdxs = []int32{
-	18, // 0: ringfence.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
-	18, // 1: ringfence.v1.AcquireRequest.hold_for:type_name -> google.protobuf.Duration
-	18, // 2: ringfence.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	21, // 0: ringfence.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
+	21, // 1: ringfence.v1.AcquireRequest.hold_for:type_name -> google.protobuf.Duration
+	21, // 2: ringfence.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
 	0,  // 3: ringfence.v1.AcquireRequest.mode:type_name -> ringfence.v1.LockMode
-	18, // 4: ringfence.v1.AcquireResponse.valid_for:type_name -> google.protobuf.Duration
-	18, // 5: ringfence.v1.RenewResponse.valid_for:type_name -> google.protobuf.Duration
-	1,  // 6: ringfence.v1.ReleaseResponse.outcome:type_name -> ringfence.v1.ReleaseOutcome
-	18, // 7: ringfence.v1.DowngradeResponse.valid_for:type_name -> google.protobuf.Duration
-	13, // 8: ringfence.v1.InspectResponse.holder:type_name -> ringfence.v1.LockHolder
-	14, // 9: ringfence.v1.InspectResponse.waiters:type_name -> ringfence.v1.LockWaiter
-	13, // 10: ringfence.v1.InspectResponse.others:type_name -> ringfence.v1.LockHolder
-	18, // 11: ringfence.v1.LockHolder.remaining:type_name -> google.protobuf.Duration
-	2,  // 12: ringfence.v1.LockHolder.kind:type_name -> ringfence.v1.LockKind
-	18, // 13: ringfence.v1.LockHolder.held_for:type_name -> google.protobuf.Duration
-	2,  // 14: ringfence.v1.LockWaiter.kind:type_name -> ringfence.v1.LockKind
-	17, // 15: ringfence.v1.ListResponse.locks:type_name -> ringfence.v1.HeldLock
-	13, // 16: ringfence.v1.HeldLock.holder:type_name -> ringfence.v1.LockHolder
-	3,  // 17: ringfence.v1.LockService.Acquire:input_type -> ringfence.v1.AcquireRequest
-	5,  // 18: ringfence.v1.LockService.Renew:input_type -> ringfence.v1.RenewRequest
-	7,  // 19: ringfence.v1.LockService.Release:input_type -> ringfence.v1.ReleaseRequest
-	9,  // 20: ringfence.v1.LockService.Downgrade:input_type -> ringfence.v1.DowngradeRequest
-	11, // 21: ringfence.v1.LockService.Inspect:input_type -> ringfence.v1.InspectRequest
-	15, // 22: ringfence.v1.LockService.List:input_type -> ringfence.v1.ListRequest
-	4,  // 23: ringfence.v1.LockService.Acquire:output_type -> ringfence.v1.AcquireResponse
-	6,  // 24: ringfence.v1.LockService.Renew:output_type -> ringfence.v1.RenewResponse
-	8,  // 25: ringfence.v1.LockService.Release:output_type -> ringfence.v1.ReleaseResponse
-	10, // 26: ringfence.v1.LockService.Downgrade:output_type -> ringfence.v1.DowngradeResponse
-	12, // 27: ringfence.v1.LockService.Inspect:output_type -> ringfence.v1.InspectResponse
-	16, // 28: ringfence.v1.LockService.List:output_type -> ringfence.v1.ListResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 4: ringfence.v1.AcquireResponse.valid_for:type_name -> google.protobuf.Duration
+	7,  // 5: ringfence.v1.AcquireAndWatchResponse.wait:type_name -> ringfence.v1.WaitNotice
+	5,  // 6: ringfence.v1.AcquireAndWatchResponse.granted:type_name -> ringfence.v1.AcquireResponse
+	1,  // 7: ringfence.v1.WaitNotice.reason:type_name -> ringfence.v1.WaitReason
+	22, // 8: ringfence.v1.WaitNotice.held_by:type_name -> ringfence.v1.HeldBy
+	21, // 9: ringfence.v1.RenewResponse.valid_for:type_name -> google.protobuf.Duration
+	2,  // 10: ringfence.v1.ReleaseResponse.outcome:type_name -> ringfence.v1.ReleaseOutcome
+	21, // 11: ringfence.v1.DowngradeResponse.valid_for:type_name -> google.protobuf.Duration
+	16, // 12: ringfence.v1.InspectResponse.holder:type_name -> ringfence.v1.LockHolder
+	17, // 13: ringfence.v1.InspectResponse.waiters:type_name -> ringfence.v1.LockWaiter
+	16, // 14: ringfence.v1.InspectResponse.others:type_name -> ringfence.v1.LockHolder
+	21, // 15: ringfence.v1.LockHolder.remaining:type_name -> google.protobuf.Duration
+	3,  // 16: ringfence.v1.LockHolder.kind:type_name -> ringfence.v1.LockKind
+	21, // 17: ringfence.v1.LockHolder.held_for:type_name -> google.protobuf.Duration
+	3,  // 18: ringfence.v1.LockWaiter.kind:type_name -> ringfence.v1.LockKind
+	20, // 19: ringfence.v1.ListResponse.locks:type_name -> ringfence.v1.HeldLock
+	16, // 20: ringfence.v1.HeldLock.holder:type_name -> ringfence.v1.LockHolder
+	4,  // 21: ringfence.v1.LockService.Acquire:input_type -> ringfence.v1.AcquireRequest
+	4,  // 22: ringfence.v1.LockService.AcquireAndWatch:input_type -> ringfence.v1.AcquireRequest
+	8,  // 23: ringfence.v1.LockService.Renew:input_type -> ringfence.v1.RenewRequest
+	10, // 24: ringfence.v1.LockService.Release:input_type -> ringfence.v1.ReleaseRequest
+	12, // 25: ringfence.v1.LockService.Downgrade:input_type -> ringfence.v1.DowngradeRequest
+	14, // 26: ringfence.v1.LockService.Inspect:input_type -> ringfence.v1.InspectRequest
+	18, // 27: ringfence.v1.LockService.List:input_type -> ringfence.v1.ListRequest
+	5,  // 28: ringfence.v1.LockService.Acquire:output_type -> ringfence.v1.AcquireResponse
+	6,  // 29: ringfence.v1.LockService.AcquireAndWatch:output_type -> ringfence.v1.AcquireAndWatchResponse
+	9,  // 30: ringfence.v1.LockService.Renew:output_type -> ringfence.v1.RenewResponse
+	11, // 31: ringfence.v1.LockService.Release:output_type -> ringfence.v1.ReleaseResponse
+	13, // 32: ringfence.v1.LockService.Downgrade:output_type -> ringfence.v1.DowngradeResponse
+	15, // 33: ringfence.v1.LockService.Inspect:output_type -> ringfence.v1.InspectResponse
+	19, // 34: ringfence.v1.LockService.List:output_type -> ringfence.v1.ListResponse
+	28, // [28:35] is the sub-list for method output_type
+	21, // [21:28] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_lock_proto_init() }
@@ -1404,13 +1638,18 @@ func file_ringfence_v1_lock_proto_init() {
 	if File_ringfence_v1_lock_proto != nil {
 		return
 	}
+	file_ringfence_v1_error_proto_init()
+	file_ringfence_v1_lock_proto_msgTypes[2].OneofWrappers = []any{
+		(*AcquireAndWatchResponse_Wait)(nil),
+		(*AcquireAndWatchResponse_Granted)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_lock_proto_rawDesc), len(file_ringfence_v1_lock_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   15,
+			NumEnums:      4,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

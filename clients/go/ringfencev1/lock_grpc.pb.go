@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LockService_Acquire_FullMethodName   = "/ringfence.v1.LockService/Acquire"
-	LockService_Renew_FullMethodName     = "/ringfence.v1.LockService/Renew"
-	LockService_Release_FullMethodName   = "/ringfence.v1.LockService/Release"
-	LockService_Downgrade_FullMethodName = "/ringfence.v1.LockService/Downgrade"
-	LockService_Inspect_FullMethodName   = "/ringfence.v1.LockService/Inspect"
-	LockService_List_FullMethodName      = "/ringfence.v1.LockService/List"
+	LockService_Acquire_FullMethodName         = "/ringfence.v1.LockService/Acquire"
+	LockService_AcquireAndWatch_FullMethodName = "/ringfence.v1.LockService/AcquireAndWatch"
+	LockService_Renew_FullMethodName           = "/ringfence.v1.LockService/Renew"
+	LockService_Release_FullMethodName         = "/ringfence.v1.LockService/Release"
+	LockService_Downgrade_FullMethodName       = "/ringfence.v1.LockService/Downgrade"
+	LockService_Inspect_FullMethodName         = "/ringfence.v1.LockService/Inspect"
+	LockService_List_FullMethodName            = "/ringfence.v1.LockService/List"
 )
 
 // LockServiceClient is the client API for LockService service.
@@ -42,6 +43,10 @@ type LockServiceClient interface {
 	// If the answer gets lost, a repeat with the same nonce gets the lock; without a repeat,
 	// the lock stays held until its lease ends.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
+	// Acquires a lock as Acquire does, and says why it waits while it does. The stream ends with the
+	// grant, or with the error of the call. If the caller drops the stream before that, nothing
+	// stays locked.
+	AcquireAndWatch(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AcquireAndWatchResponse], error)
 	// Renews the lease of a held lock at its shard, to its full length. A renewal that
 	// left the coordinator less than a twelfth of the lease ago counts as this one.
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
@@ -75,6 +80,25 @@ func (c *lockServiceClient) Acquire(ctx context.Context, in *AcquireRequest, opt
 	}
 	return out, nil
 }
+
+func (c *lockServiceClient) AcquireAndWatch(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AcquireAndWatchResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LockService_ServiceDesc.Streams[0], LockService_AcquireAndWatch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[AcquireRequest, AcquireAndWatchResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LockService_AcquireAndWatchClient = grpc.ServerStreamingClient[AcquireAndWatchResponse]
 
 func (c *lockServiceClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -118,7 +142,7 @@ func (c *lockServiceClient) Inspect(ctx context.Context, in *InspectRequest, opt
 
 func (c *lockServiceClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &LockService_ServiceDesc.Streams[0], LockService_List_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &LockService_ServiceDesc.Streams[1], LockService_List_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +174,10 @@ type LockServiceServer interface {
 	// If the answer gets lost, a repeat with the same nonce gets the lock; without a repeat,
 	// the lock stays held until its lease ends.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
+	// Acquires a lock as Acquire does, and says why it waits while it does. The stream ends with the
+	// grant, or with the error of the call. If the caller drops the stream before that, nothing
+	// stays locked.
+	AcquireAndWatch(*AcquireRequest, grpc.ServerStreamingServer[AcquireAndWatchResponse]) error
 	// Renews the lease of a held lock at its shard, to its full length. A renewal that
 	// left the coordinator less than a twelfth of the lease ago counts as this one.
 	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
@@ -176,6 +204,9 @@ type UnimplementedLockServiceServer struct{}
 
 func (UnimplementedLockServiceServer) Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Acquire not implemented")
+}
+func (UnimplementedLockServiceServer) AcquireAndWatch(*AcquireRequest, grpc.ServerStreamingServer[AcquireAndWatchResponse]) error {
+	return status.Errorf(codes.Unimplemented, "method AcquireAndWatch not implemented")
 }
 func (UnimplementedLockServiceServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Renew not implemented")
@@ -230,6 +261,17 @@ func _LockService_Acquire_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _LockService_AcquireAndWatch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(AcquireRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(LockServiceServer).AcquireAndWatch(m, &grpc.GenericServerStream[AcquireRequest, AcquireAndWatchResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LockService_AcquireAndWatchServer = grpc.ServerStreamingServer[AcquireAndWatchResponse]
 
 func _LockService_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RenewRequest)
@@ -343,6 +385,11 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "AcquireAndWatch",
+			Handler:       _LockService_AcquireAndWatch_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "List",
 			Handler:       _LockService_List_Handler,

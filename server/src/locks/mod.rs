@@ -5,16 +5,17 @@ mod holds;
 mod mode;
 mod pages;
 mod repeats;
+mod waits;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use futures_util::Stream;
+use futures_util::{FutureExt, Stream};
 use ringfence_api::{
     Effect, Error, Reason,
     v1::{
-        AcquireRequest, AcquireResponse, DowngradeRequest, DowngradeResponse, InspectRequest,
-        InspectResponse, ListRequest, ListResponse, LockHolder, LockWaiter, ReleaseOutcome,
-        ReleaseRequest, ReleaseResponse, RenewRequest, RenewResponse,
+        AcquireAndWatchResponse, AcquireRequest, AcquireResponse, DowngradeRequest,
+        DowngradeResponse, InspectRequest, InspectResponse, ListRequest, ListResponse, LockHolder,
+        LockWaiter, ReleaseOutcome, ReleaseRequest, ReleaseResponse, RenewRequest, RenewResponse,
         lock_service_server::LockService,
     },
 };
@@ -22,12 +23,13 @@ use ringfence_client::{
     Client, DetachedLease, Guard, Holder, LeaseRef, Lock, LockMode, Preference, QueuedWaiter,
     ReleaseAnswer, Waiting,
 };
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 pub(crate) use handle::Handles;
 pub(crate) use holds::{Holds, valid_for};
+pub(crate) use waits::Told;
 
 use crate::{
     access::{Call, Caller, admit, caller_of},
@@ -37,10 +39,13 @@ use crate::{
     traces,
 };
 
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
 /// Receives the reasons to wait.
 pub(crate) type Observe = Box<dyn Fn(Waiting) + Send + Sync>;
 
 /// Serves LockService.
+#[derive(Clone)]
 pub(crate) struct Locks {
     client: Client,
     holds: Arc<Holds>,
@@ -76,6 +81,31 @@ impl Locks {
         let longest = || self.client.topology().constants.max_lease();
         Ok(length("lease", ask.lease)?.unwrap_or_else(longest))
     }
+
+    /// Acquires the lock that `ask` is for. `observe` gets the reasons to wait.
+    async fn acquired(
+        &self,
+        caller: &Caller,
+        mut ask: AcquireRequest,
+        deadline: Deadline,
+        observe: Option<Observe>,
+    ) -> Result<AcquireResponse, Error> {
+        ask.label = label(&ask.label);
+        let asked = Asked {
+            caller,
+            ask: &ask,
+            tokens: 1,
+            lease: self.lease(&ask)?,
+            deadline,
+            observe,
+        };
+        let held = acquire(&self.holds, &self.stop, asked).await?;
+        Ok(AcquireResponse {
+            handle: self.handles.seal(&held.reference(), caller.name()),
+            token: held.token().get(),
+            valid_for: Some(to_length(valid_for(&held))),
+        })
+    }
 }
 
 #[tonic::async_trait]
@@ -88,23 +118,28 @@ impl LockService for Locks {
         let _admitted = admit(&request, Call::Acquire(namespace, key))?;
         let deadline = Deadline::of(&request);
         let caller = caller_of(&request)?.clone();
-        let mut ask = request.into_inner();
-        ask.label = label(&ask.label);
-        let lease = self.lease(&ask)?;
-        let asked = Asked {
-            caller: &caller,
-            ask: &ask,
-            tokens: 1,
-            lease,
-            deadline,
-            observe: None,
-        };
-        let held = acquire(&self.holds, &self.stop, asked).await?;
-        Ok(Response::new(AcquireResponse {
-            handle: self.handles.seal(&held.reference(), caller.name()),
-            token: held.token().get(),
-            valid_for: Some(to_length(valid_for(&held))),
-        }))
+        let ask = request.into_inner();
+        let granted = self.acquired(&caller, ask, deadline, None).await?;
+        Ok(Response::new(granted))
+    }
+
+    type AcquireAndWatchStream = Answers<AcquireAndWatchResponse>;
+
+    async fn acquire_and_watch(
+        &self,
+        request: Request<AcquireRequest>,
+    ) -> Result<Response<Self::AcquireAndWatchStream>, Status> {
+        let AcquireRequest { namespace, key, .. } = request.get_ref();
+        let admitted = admit(&request, Call::Acquire(namespace, key))?;
+        let deadline = Deadline::of(&request);
+        let caller = caller_of(&request)?.clone();
+        let (locks, ask) = (self.clone(), request.into_inner());
+        let (latest, reasons) = watch::channel(None);
+        let observe = move |waiting| _ = latest.send_replace(Some(waiting));
+        let observe: Option<Observe> = Some(Box::new(observe));
+        let acquisition = async move { locks.acquired(&caller, ask, deadline, observe).await };
+        let events = waits::until_granted(acquisition.boxed(), reasons, admitted);
+        Ok(Response::new(Box::pin(events)))
     }
 
     async fn renew(
@@ -170,7 +205,7 @@ impl LockService for Locks {
         }))
     }
 
-    type ListStream = Pin<Box<dyn Stream<Item = Result<ListResponse, Status>> + Send>>;
+    type ListStream = Answers<ListResponse>;
 
     async fn list(
         &self,

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     access::Call,
     fields::{label, length, to_length},
+    locks::Told,
 };
 
 /// Pings have all locks of a session renewed this often at most, or within a twelfth of their leases if that is less.
@@ -134,7 +135,8 @@ impl Session {
         let (acquisition, abort) = work::acquire(shared, id, caller, asked, ttl, reasons);
         self.work.push(acquisition);
         self.waits += 1;
-        self.entries.insert(id, Entry::Waits { abort, told: None });
+        let told = Told::default();
+        self.entries.insert(id, Entry::Waits { abort, told });
         Ok(())
     }
 

@@ -7,12 +7,11 @@ use hashbrown::{HashMap, HashSet};
 use ringfence_api::{
     Error,
     v1::{
-        Answer, Ask, ContendedNotice, DowngradeNotice, Drain, Grant, HeldBy, LockBehind,
-        LossNotice, Pong, Refusal, ReleaseNotice, SessionRequest, SessionResponse, WaitNotice,
-        WaitReason, answer::Kind,
+        Answer, Ask, ContendedNotice, DowngradeNotice, Drain, Grant, LockBehind, LossNotice, Pong,
+        Refusal, ReleaseNotice, SessionRequest, SessionResponse, answer::Kind,
     },
 };
-use ringfence_client::{DetachedLease, LeaseRef, Waiting};
+use ringfence_client::{DetachedLease, LeaseRef};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tonic::{Status, Streaming};
 
@@ -23,7 +22,7 @@ use super::{
 use crate::{
     access::Caller,
     fields::to_length,
-    locks::{outcome, valid_for},
+    locks::{Told, outcome, valid_for},
     too_long,
 };
 
@@ -45,14 +44,8 @@ pub(super) struct Terms {
 
 /// The state of an ask for a lock.
 pub(super) enum Entry {
-    Waits {
-        abort: AbortHandle,
-        told: Option<Waiting>,
-    },
-    Resumes {
-        abort: AbortHandle,
-        lease: LeaseRef,
-    },
+    Waits { abort: AbortHandle, told: Told },
+    Resumes { abort: AbortHandle, lease: LeaseRef },
     Held(Arc<DetachedLease>),
 }
 
@@ -299,53 +292,11 @@ impl Session {
     /// Tells new reasons to wait.
     fn waiting(&mut self) {
         for (id, waiting) in self.reasons.take() {
-            let Some(Entry::Waits { told, .. }) = self.entries.get_mut(&id) else {
-                continue;
-            };
-            let is_told =
-                |told: &Waiting| told.is_same_as(&waiting) && ahead(told) == ahead(&waiting);
-            if told.as_ref().is_some_and(is_told) {
-                continue;
+            if let Some(Entry::Waits { told, .. }) = self.entries.get_mut(&id)
+                && let Some(notice) = told.news(waiting)
+            {
+                self.tell(id, Kind::Wait(notice));
             }
-            let reason = match &waiting {
-                Waiting::Held { .. } => WaitReason::Held,
-                Waiting::Grace { .. } => WaitReason::Recovering,
-                Waiting::Trouble { .. } => WaitReason::ShardUnavailable,
-                _ => WaitReason::Unspecified,
-            };
-            let message = waiting.to_string();
-            let held_by = held_by(&waiting);
-            *told = Some(waiting);
-            let reason = reason.into();
-            let notice = WaitNotice {
-                reason,
-                message,
-                held_by,
-            };
-            self.tell(id, Kind::Wait(notice));
         }
-    }
-}
-
-/// How many requests come first.
-fn ahead(waiting: &Waiting) -> Option<u32> {
-    match waiting {
-        Waiting::Held { ahead, .. } => *ahead,
-        _ => None,
-    }
-}
-
-fn held_by(waiting: &Waiting) -> Option<HeldBy> {
-    match waiting {
-        Waiting::Held {
-            holder,
-            remaining,
-            ahead,
-        } => Some(HeldBy {
-            label: holder.to_string(),
-            remaining: Some(to_length(*remaining)),
-            ahead: *ahead,
-        }),
-        _ => None,
     }
 }

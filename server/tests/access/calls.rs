@@ -44,6 +44,7 @@ impl Calls<'_> {
     async fn locks(&mut self) {
         let mut locks = LockServiceClient::new(self.channel.clone());
         call!(self, locks.acquire(ask(self.key, 1000, Some(0))));
+        call!(self, locks.acquire_and_watch(ask(self.key, 1000, Some(0))));
         call!(
             self,
             locks.inspect(InspectRequest {
@@ -223,7 +224,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 27;
+const CALLS: usize = 28;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",

@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from . import error_pb2 as ringfence_dot_v1_dot_error__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ringfence/v1/lock.proto\x12\x0cringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xaa\x02\n\x0e\x41\x63quireRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\x05lease\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08hold_for\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\'\n\x04wait\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05label\x18\x06 \x01(\t\x12$\n\x04mode\x18\x07 \x01(\x0e\x32\x16.ringfence.v1.LockMode\x12\x0f\n\x07permits\x18\x08 \x01(\r\x12\x10\n\x08\x63\x61pacity\x18\t \x01(\r\x12\x11\n\tpreferred\x18\n \x01(\x08\x12\r\n\x05nonce\x18\x0b \x01(\x0c\"^\n\x0f\x41\x63quireResponse\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\x12\r\n\x05token\x18\x02 \x01(\x04\x12,\n\tvalid_for\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x1e\n\x0cRenewRequest\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\"O\n\rRenewResponse\x12,\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08stopping\x18\x02 \x01(\x08\" \n\x0eReleaseRequest\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\"@\n\x0fReleaseResponse\x12-\n\x07outcome\x18\x01 \x01(\x0e\x32\x1c.ringfence.v1.ReleaseOutcome\"\"\n\x10\x44owngradeRequest\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\"Q\n\x11\x44owngradeResponse\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"0\n\x0eInspectRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\"\x90\x01\n\x0fInspectResponse\x12(\n\x06holder\x18\x01 \x01(\x0b\x32\x18.ringfence.v1.LockHolder\x12)\n\x07waiters\x18\x02 \x03(\x0b\x32\x18.ringfence.v1.LockWaiter\x12(\n\x06others\x18\x03 \x03(\x0b\x32\x18.ringfence.v1.LockHolder\"\xe5\x01\n\nLockHolder\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x66irst_token\x18\x02 \x01(\x04\x12\x0e\n\x06tokens\x18\x03 \x01(\r\x12,\n\tremaining\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12$\n\x04kind\x18\x05 \x01(\x0e\x32\x16.ringfence.v1.LockKind\x12\x0f\n\x07permits\x18\x06 \x01(\r\x12\x11\n\texclusive\x18\x07 \x01(\x08\x12+\n\x08held_for\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x88\x01\n\nLockWaiter\x12\r\n\x05label\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61llers\x18\x02 \x01(\r\x12$\n\x04kind\x18\x03 \x01(\x0e\x32\x16.ringfence.v1.LockKind\x12\x0f\n\x07permits\x18\x04 \x01(\r\x12\x10\n\x08\x63\x61pacity\x18\x05 \x01(\r\x12\x11\n\texclusive\x18\x06 \x01(\x08\" \n\x0bListRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\"S\n\x0cListResponse\x12\r\n\x05shard\x18\x01 \x01(\t\x12%\n\x05locks\x18\x02 \x03(\x0b\x32\x16.ringfence.v1.HeldLock\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"u\n\x08HeldLock\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\x06holder\x18\x03 \x01(\x0b\x32\x18.ringfence.v1.LockHolder\x12\x0f\n\x07waiting\x18\x04 \x01(\r\x12\x0e\n\x06others\x18\x05 \x01(\r*~\n\x08LockMode\x12\x19\n\x15LOCK_MODE_UNSPECIFIED\x10\x00\x12\x17\n\x13LOCK_MODE_EXCLUSIVE\x10\x01\x12\x12\n\x0eLOCK_MODE_READ\x10\x02\x12\x13\n\x0fLOCK_MODE_WRITE\x10\x03\x12\x15\n\x11LOCK_MODE_PERMITS\x10\x04*\x82\x01\n\x0eReleaseOutcome\x12\x1f\n\x1bRELEASE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14RELEASE_OUTCOME_HELD\x10\x01\x12\x18\n\x14RELEASE_OUTCOME_LOST\x10\x02\x12\x1b\n\x17RELEASE_OUTCOME_UNKNOWN\x10\x03*m\n\x08LockKind\x12\x19\n\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fLOCK_KIND_MUTEX\x10\x01\x12\x17\n\x13LOCK_KIND_SEMAPHORE\x10\x02\x12\x18\n\x14LOCK_KIND_READ_WRITE\x10\x03\x32\xb6\x03\n\x0bLockService\x12\x46\n\x07\x41\x63quire\x12\x1c.ringfence.v1.AcquireRequest\x1a\x1d.ringfence.v1.AcquireResponse\x12@\n\x05Renew\x12\x1a.ringfence.v1.RenewRequest\x1a\x1b.ringfence.v1.RenewResponse\x12\x46\n\x07Release\x12\x1c.ringfence.v1.ReleaseRequest\x1a\x1d.ringfence.v1.ReleaseResponse\x12L\n\tDowngrade\x12\x1e.ringfence.v1.DowngradeRequest\x1a\x1f.ringfence.v1.DowngradeResponse\x12\x46\n\x07Inspect\x12\x1c.ringfence.v1.InspectRequest\x1a\x1d.ringfence.v1.InspectResponse\x12?\n\x04List\x12\x19.ringfence.v1.ListRequest\x1a\x1a.ringfence.v1.ListResponse0\x01\x42`\n\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\x0cRingfence.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17ringfence/v1/lock.proto\x12\x0cringfence.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18ringfence/v1/error.proto\"\xaa\x02\n\x0e\x41\x63quireRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\x05lease\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08hold_for\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\'\n\x04wait\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05label\x18\x06 \x01(\t\x12$\n\x04mode\x18\x07 \x01(\x0e\x32\x16.ringfence.v1.LockMode\x12\x0f\n\x07permits\x18\x08 \x01(\r\x12\x10\n\x08\x63\x61pacity\x18\t \x01(\r\x12\x11\n\tpreferred\x18\n \x01(\x08\x12\r\n\x05nonce\x18\x0b \x01(\x0c\"^\n\x0f\x41\x63quireResponse\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\x12\r\n\x05token\x18\x02 \x01(\x04\x12,\n\tvalid_for\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"}\n\x17\x41\x63quireAndWatchResponse\x12(\n\x04wait\x18\x01 \x01(\x0b\x32\x18.ringfence.v1.WaitNoticeH\x00\x12\x30\n\x07granted\x18\x02 \x01(\x0b\x32\x1d.ringfence.v1.AcquireResponseH\x00\x42\x06\n\x04kind\"n\n\nWaitNotice\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.ringfence.v1.WaitReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12%\n\x07held_by\x18\x03 \x01(\x0b\x32\x14.ringfence.v1.HeldBy\"\x1e\n\x0cRenewRequest\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\"O\n\rRenewResponse\x12,\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08stopping\x18\x02 \x01(\x08\" \n\x0eReleaseRequest\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\"@\n\x0fReleaseResponse\x12-\n\x07outcome\x18\x01 \x01(\x0e\x32\x1c.ringfence.v1.ReleaseOutcome\"\"\n\x10\x44owngradeRequest\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\"Q\n\x11\x44owngradeResponse\x12\x0e\n\x06handle\x18\x01 \x01(\x0c\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"0\n\x0eInspectRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\"\x90\x01\n\x0fInspectResponse\x12(\n\x06holder\x18\x01 \x01(\x0b\x32\x18.ringfence.v1.LockHolder\x12)\n\x07waiters\x18\x02 \x03(\x0b\x32\x18.ringfence.v1.LockWaiter\x12(\n\x06others\x18\x03 \x03(\x0b\x32\x18.ringfence.v1.LockHolder\"\xe5\x01\n\nLockHolder\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x66irst_token\x18\x02 \x01(\x04\x12\x0e\n\x06tokens\x18\x03 \x01(\r\x12,\n\tremaining\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12$\n\x04kind\x18\x05 \x01(\x0e\x32\x16.ringfence.v1.LockKind\x12\x0f\n\x07permits\x18\x06 \x01(\r\x12\x11\n\texclusive\x18\x07 \x01(\x08\x12+\n\x08held_for\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x88\x01\n\nLockWaiter\x12\r\n\x05label\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61llers\x18\x02 \x01(\r\x12$\n\x04kind\x18\x03 \x01(\x0e\x32\x16.ringfence.v1.LockKind\x12\x0f\n\x07permits\x18\x04 \x01(\r\x12\x10\n\x08\x63\x61pacity\x18\x05 \x01(\r\x12\x11\n\texclusive\x18\x06 \x01(\x08\" \n\x0bListRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\"S\n\x0cListResponse\x12\r\n\x05shard\x18\x01 \x01(\t\x12%\n\x05locks\x18\x02 \x03(\x0b\x32\x16.ringfence.v1.HeldLock\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"u\n\x08HeldLock\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\x06holder\x18\x03 \x01(\x0b\x32\x18.ringfence.v1.LockHolder\x12\x0f\n\x07waiting\x18\x04 \x01(\r\x12\x0e\n\x06others\x18\x05 \x01(\r*~\n\x08LockMode\x12\x19\n\x15LOCK_MODE_UNSPECIFIED\x10\x00\x12\x17\n\x13LOCK_MODE_EXCLUSIVE\x10\x01\x12\x12\n\x0eLOCK_MODE_READ\x10\x02\x12\x13\n\x0fLOCK_MODE_WRITE\x10\x03\x12\x15\n\x11LOCK_MODE_PERMITS\x10\x04*~\n\nWaitReason\x12\x1b\n\x17WAIT_REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10WAIT_REASON_HELD\x10\x01\x12\x1a\n\x16WAIT_REASON_RECOVERING\x10\x02\x12!\n\x1dWAIT_REASON_SHARD_UNAVAILABLE\x10\x03*\x82\x01\n\x0eReleaseOutcome\x12\x1f\n\x1bRELEASE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14RELEASE_OUTCOME_HELD\x10\x01\x12\x18\n\x14RELEASE_OUTCOME_LOST\x10\x02\x12\x1b\n\x17RELEASE_OUTCOME_UNKNOWN\x10\x03*m\n\x08LockKind\x12\x19\n\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fLOCK_KIND_MUTEX\x10\x01\x12\x17\n\x13LOCK_KIND_SEMAPHORE\x10\x02\x12\x18\n\x14LOCK_KIND_READ_WRITE\x10\x03\x32\x90\x04\n\x0bLockService\x12\x46\n\x07\x41\x63quire\x12\x1c.ringfence.v1.AcquireRequest\x1a\x1d.ringfence.v1.AcquireResponse\x12X\n\x0f\x41\x63quireAndWatch\x12\x1c.ringfence.v1.AcquireRequest\x1a%.ringfence.v1.AcquireAndWatchResponse0\x01\x12@\n\x05Renew\x12\x1a.ringfence.v1.RenewRequest\x1a\x1b.ringfence.v1.RenewResponse\x12\x46\n\x07Release\x12\x1c.ringfence.v1.ReleaseRequest\x1a\x1d.ringfence.v1.ReleaseResponse\x12L\n\tDowngrade\x12\x1e.ringfence.v1.DowngradeRequest\x1a\x1f.ringfence.v1.DowngradeResponse\x12\x46\n\x07Inspect\x12\x1c.ringfence.v1.InspectRequest\x1a\x1d.ringfence.v1.InspectResponse\x12?\n\x04List\x12\x19.ringfence.v1.ListRequest\x1a\x1a.ringfence.v1.ListResponse0\x01\x42`\n\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\x0cRingfence.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,42 +34,48 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ringfence.v1.lock_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\026io.github.ringfence.v1P\001Z5github.com/ringfence/ringfence/clients/go/ringfencev1\252\002\014Ringfence.V1'
-  _globals['_LOCKMODE']._serialized_start=1608
-  _globals['_LOCKMODE']._serialized_end=1734
-  _globals['_RELEASEOUTCOME']._serialized_start=1737
-  _globals['_RELEASEOUTCOME']._serialized_end=1867
-  _globals['_LOCKKIND']._serialized_start=1869
-  _globals['_LOCKKIND']._serialized_end=1978
-  _globals['_ACQUIREREQUEST']._serialized_start=74
-  _globals['_ACQUIREREQUEST']._serialized_end=372
-  _globals['_ACQUIRERESPONSE']._serialized_start=374
-  _globals['_ACQUIRERESPONSE']._serialized_end=468
-  _globals['_RENEWREQUEST']._serialized_start=470
-  _globals['_RENEWREQUEST']._serialized_end=500
-  _globals['_RENEWRESPONSE']._serialized_start=502
-  _globals['_RENEWRESPONSE']._serialized_end=581
-  _globals['_RELEASEREQUEST']._serialized_start=583
-  _globals['_RELEASEREQUEST']._serialized_end=615
-  _globals['_RELEASERESPONSE']._serialized_start=617
-  _globals['_RELEASERESPONSE']._serialized_end=681
-  _globals['_DOWNGRADEREQUEST']._serialized_start=683
-  _globals['_DOWNGRADEREQUEST']._serialized_end=717
-  _globals['_DOWNGRADERESPONSE']._serialized_start=719
-  _globals['_DOWNGRADERESPONSE']._serialized_end=800
-  _globals['_INSPECTREQUEST']._serialized_start=802
-  _globals['_INSPECTREQUEST']._serialized_end=850
-  _globals['_INSPECTRESPONSE']._serialized_start=853
-  _globals['_INSPECTRESPONSE']._serialized_end=997
-  _globals['_LOCKHOLDER']._serialized_start=1000
-  _globals['_LOCKHOLDER']._serialized_end=1229
-  _globals['_LOCKWAITER']._serialized_start=1232
-  _globals['_LOCKWAITER']._serialized_end=1368
-  _globals['_LISTREQUEST']._serialized_start=1370
-  _globals['_LISTREQUEST']._serialized_end=1402
-  _globals['_LISTRESPONSE']._serialized_start=1404
-  _globals['_LISTRESPONSE']._serialized_end=1487
-  _globals['_HELDLOCK']._serialized_start=1489
-  _globals['_HELDLOCK']._serialized_end=1606
-  _globals['_LOCKSERVICE']._serialized_start=1981
-  _globals['_LOCKSERVICE']._serialized_end=2419
+  _globals['_LOCKMODE']._serialized_start=1873
+  _globals['_LOCKMODE']._serialized_end=1999
+  _globals['_WAITREASON']._serialized_start=2001
+  _globals['_WAITREASON']._serialized_end=2127
+  _globals['_RELEASEOUTCOME']._serialized_start=2130
+  _globals['_RELEASEOUTCOME']._serialized_end=2260
+  _globals['_LOCKKIND']._serialized_start=2262
+  _globals['_LOCKKIND']._serialized_end=2371
+  _globals['_ACQUIREREQUEST']._serialized_start=100
+  _globals['_ACQUIREREQUEST']._serialized_end=398
+  _globals['_ACQUIRERESPONSE']._serialized_start=400
+  _globals['_ACQUIRERESPONSE']._serialized_end=494
+  _globals['_ACQUIREANDWATCHRESPONSE']._serialized_start=496
+  _globals['_ACQUIREANDWATCHRESPONSE']._serialized_end=621
+  _globals['_WAITNOTICE']._serialized_start=623
+  _globals['_WAITNOTICE']._serialized_end=733
+  _globals['_RENEWREQUEST']._serialized_start=735
+  _globals['_RENEWREQUEST']._serialized_end=765
+  _globals['_RENEWRESPONSE']._serialized_start=767
+  _globals['_RENEWRESPONSE']._serialized_end=846
+  _globals['_RELEASEREQUEST']._serialized_start=848
+  _globals['_RELEASEREQUEST']._serialized_end=880
+  _globals['_RELEASERESPONSE']._serialized_start=882
+  _globals['_RELEASERESPONSE']._serialized_end=946
+  _globals['_DOWNGRADEREQUEST']._serialized_start=948
+  _globals['_DOWNGRADEREQUEST']._serialized_end=982
+  _globals['_DOWNGRADERESPONSE']._serialized_start=984
+  _globals['_DOWNGRADERESPONSE']._serialized_end=1065
+  _globals['_INSPECTREQUEST']._serialized_start=1067
+  _globals['_INSPECTREQUEST']._serialized_end=1115
+  _globals['_INSPECTRESPONSE']._serialized_start=1118
+  _globals['_INSPECTRESPONSE']._serialized_end=1262
+  _globals['_LOCKHOLDER']._serialized_start=1265
+  _globals['_LOCKHOLDER']._serialized_end=1494
+  _globals['_LOCKWAITER']._serialized_start=1497
+  _globals['_LOCKWAITER']._serialized_end=1633
+  _globals['_LISTREQUEST']._serialized_start=1635
+  _globals['_LISTREQUEST']._serialized_end=1667
+  _globals['_LISTRESPONSE']._serialized_start=1669
+  _globals['_LISTRESPONSE']._serialized_end=1752
+  _globals['_HELDLOCK']._serialized_start=1754
+  _globals['_HELDLOCK']._serialized_end=1871
+  _globals['_LOCKSERVICE']._serialized_start=2374
+  _globals['_LOCKSERVICE']._serialized_end=2902
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from . import error_pb2 as _error_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -17,6 +18,13 @@ class LockMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LOCK_MODE_READ: _ClassVar[LockMode]
     LOCK_MODE_WRITE: _ClassVar[LockMode]
     LOCK_MODE_PERMITS: _ClassVar[LockMode]
+
+class WaitReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WAIT_REASON_UNSPECIFIED: _ClassVar[WaitReason]
+    WAIT_REASON_HELD: _ClassVar[WaitReason]
+    WAIT_REASON_RECOVERING: _ClassVar[WaitReason]
+    WAIT_REASON_SHARD_UNAVAILABLE: _ClassVar[WaitReason]
 
 class ReleaseOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -36,6 +44,10 @@ LOCK_MODE_EXCLUSIVE: LockMode
 LOCK_MODE_READ: LockMode
 LOCK_MODE_WRITE: LockMode
 LOCK_MODE_PERMITS: LockMode
+WAIT_REASON_UNSPECIFIED: WaitReason
+WAIT_REASON_HELD: WaitReason
+WAIT_REASON_RECOVERING: WaitReason
+WAIT_REASON_SHARD_UNAVAILABLE: WaitReason
 RELEASE_OUTCOME_UNSPECIFIED: ReleaseOutcome
 RELEASE_OUTCOME_HELD: ReleaseOutcome
 RELEASE_OUTCOME_LOST: ReleaseOutcome
@@ -80,6 +92,24 @@ class AcquireResponse(_message.Message):
     token: int
     valid_for: _duration_pb2.Duration
     def __init__(self, handle: _Optional[bytes] = ..., token: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class AcquireAndWatchResponse(_message.Message):
+    __slots__ = ("wait", "granted")
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    wait: WaitNotice
+    granted: AcquireResponse
+    def __init__(self, wait: _Optional[_Union[WaitNotice, _Mapping]] = ..., granted: _Optional[_Union[AcquireResponse, _Mapping]] = ...) -> None: ...
+
+class WaitNotice(_message.Message):
+    __slots__ = ("reason", "message", "held_by")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    reason: WaitReason
+    message: str
+    held_by: _error_pb2.HeldBy
+    def __init__(self, reason: _Optional[_Union[WaitReason, str]] = ..., message: _Optional[str] = ..., held_by: _Optional[_Union[_error_pb2.HeldBy, _Mapping]] = ...) -> None: ...
 
 class RenewRequest(_message.Message):
     __slots__ = ("handle",)
