@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, Stream, stream};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -22,12 +22,16 @@ use prometheus_client::{
     registry::Registry,
 };
 use ringfence_api::MESSAGE_BYTES_MAX;
+use rustls::pki_types::CertificateDer;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use crate::access::Caller;
@@ -48,6 +52,12 @@ const TURN_BYTES: usize = 8 << 10;
 
 /// A connection of the monitor that was answered may be silent for this long.
 const NEXT_REQUEST_WITHIN: Duration = Duration::from_secs(60);
+
+/// A connection whose handshake takes longer is closed.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A host that is silent for this long is asked whether it is there, so often.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 2);
 
 /// A connection whose caller takes no byte of what is written for this long is closed: nothing more is read from it, so no
 /// other deadline ends it.
@@ -107,6 +117,8 @@ pub(crate) struct Places {
     caller: Arc<OnceLock<Arc<Caller>>>,
     /// Where its caller is.
     pub(crate) address: Option<IpAddr>,
+    /// The certificate of its caller, which the handshake has verified.
+    pub(crate) certificate: Option<CertificateDer<'static>>,
     port: Arc<Port>,
 }
 
@@ -119,6 +131,7 @@ impl Places {
             known: Arc::default(),
             caller: Arc::default(),
             address,
+            certificate: None,
             port: port.clone(),
         }
     }
@@ -257,6 +270,7 @@ impl Port {
                     let place = self.place().await;
                     // Without it, answers come late.
                     let _ = stream.set_nodelay(true);
+                    keep_alive(&stream);
                     let places = Places::new(self, Some(address.ip()), streams);
                     return Connection::new(stream, places, (counted, place));
                 }
@@ -323,6 +337,15 @@ impl Port {
             tracing::warn!(port = self.name, limit, "a limit is reached: {then}");
         }
     }
+}
+
+/// Has the system notice that the other host is gone. HTTP/2 notices by itself; over HTTP/1, the caller of a call that waits
+/// sends nothing.
+fn keep_alive(stream: &TcpStream) {
+    let (silence, interval, retries) = KEEPALIVE;
+    let keepalive = TcpKeepalive::new().with_time(silence);
+    let keepalive = keepalive.with_interval(interval).with_retries(retries);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
 fn is_its_own(error: &io::Error) -> bool {
@@ -421,16 +444,23 @@ pub(crate) struct Connection {
     _counted: (Counted, OwnedSemaphorePermit),
 }
 
-/// The connections of `listener`, with `streams` places each.
+/// The connections of `listener`, with `streams` places each, after their handshakes if there is TLS.
 pub(crate) fn accept(
     listener: Arc<TcpListener>,
     port: Arc<Port>,
     streams: u32,
-) -> impl Stream<Item = io::Result<Connection>> {
-    stream::unfold((listener, port), move |(listener, port)| async move {
+    tls: Option<TlsAcceptor>,
+) -> impl Stream<Item = io::Result<Secured>> {
+    let accepted = stream::unfold((listener, port), move |(listener, port)| async move {
         let connection = port.accept(&listener, streams).await;
-        Some((Ok(connection), (listener, port)))
-    })
+        Some((connection, (listener, port)))
+    });
+    let secured = move |connection| {
+        let tls = tls.clone();
+        async move { Secured::new(connection, tls.as_ref()).await }
+    };
+    // The port limits their number.
+    accepted.map(secured).buffer_unordered(usize::MAX)
 }
 
 /// A port for requests over HTTP/1, which need no known caller.
@@ -521,14 +551,6 @@ impl Drop for Connection {
     }
 }
 
-impl Connected for Connection {
-    type ConnectInfo = Places;
-
-    fn connect_info(&self) -> Places {
-        self.places.clone()
-    }
-}
-
 impl AsyncRead for Connection {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -583,6 +605,77 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
         self.written(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// A connection, with TLS if the port has it. Limits and deadlines are those of the connection below, so they hold in the
+/// handshake, too.
+#[derive(Debug)]
+pub(crate) struct Secured {
+    stream: Either<Connection, Box<TlsStream<Connection>>>,
+    places: Places,
+}
+
+impl Secured {
+    async fn new(connection: Connection, tls: Option<&TlsAcceptor>) -> io::Result<Self> {
+        let mut places = connection.places.clone();
+        let Some(tls) = tls else {
+            let stream = Either::Left(connection);
+            return Ok(Self { stream, places });
+        };
+        let stream = timeout(HANDSHAKE_WITHIN, tls.accept(connection)).await??;
+        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        places.certificate = certificates.first().cloned();
+        let stream = Either::Right(Box::new(stream));
+        Ok(Self { stream, places })
+    }
+}
+
+impl Connected for Secured {
+    type ConnectInfo = Places;
+
+    fn connect_info(&self) -> Places {
+        self.places.clone()
+    }
+}
+
+impl AsyncRead for Secured {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Secured {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {

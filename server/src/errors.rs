@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 
+use axum::http::StatusCode;
 use ringfence_api::{Error, Reason, v1::HeldBy};
 use ringfence_client::{
     AcquireError, CounterFault, Effect, Failure, LatchError, NameError, ReshapeError, RingError,
@@ -18,6 +19,8 @@ use ringfence_client::{
     },
     limits::{HOLD_MAX, KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
 };
+
+use tonic::Code;
 
 use crate::fields::to_length;
 
@@ -314,6 +317,25 @@ fn terms(error: &TermsError) -> Error {
     };
     let (value, max) = (error.value, error.max);
     Error::invalid(field, format!("{value}{unit}"), format!("1 to {max}{unit}"))
+}
+
+/// The status of HTTP that `google.rpc.Code` gives to `code`.
+pub(crate) fn http(code: Code) -> StatusCode {
+    match code {
+        Code::Ok => StatusCode::OK,
+        Code::InvalidArgument | Code::OutOfRange | Code::FailedPrecondition => {
+            StatusCode::BAD_REQUEST
+        }
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::Aborted | Code::AlreadyExists => StatusCode::CONFLICT,
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::DeadlineExceeded | Code::Cancelled => StatusCode::GATEWAY_TIMEOUT,
+        Code::Internal | Code::Unknown | Code::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //! | `bounds.rs` | bounds of calls that are not complete, or need no role |
 //! | `calls.rs` | counts calls, by method and code |
 //! | `deadline.rs` | the deadline of a call |
+//! | `json/` | the same calls over HTTP with JSON |
 //! | `too_long.rs` | messages beyond the limit |
 //! | `fields.rs` | fields of requests that the API crate cannot check |
 //! | `errors.rs` | errors of locks and counters, as errors of the API |
@@ -39,6 +40,7 @@ mod dashboard;
 mod deadline;
 mod errors;
 mod fields;
+mod json;
 mod latches;
 mod locks;
 mod monitor;
@@ -53,7 +55,7 @@ mod traces;
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Log, Overrides};
 pub use reload::Reloader;
-pub use service::{BindError, Service};
+pub use service::{BindError, ServeError, Service};
 pub use tls::{PemFile, Tls};
 #[cfg(feature = "otlp")]
 pub use traces::{Traces, TracesError};

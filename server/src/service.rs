@@ -14,6 +14,7 @@ use ringfence_api::{
 };
 use ringfence_client::{BootClock, Client, Clock};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::{
     body::Body,
@@ -32,9 +33,10 @@ use crate::{
     access::Authentication,
     admin::Admin,
     calls::Calls,
-    connections::{Connection, Numbers, Port, Requests, STREAMS_KEPT, UNFINISHED_MAX, accept},
+    connections::{Numbers, Port, Requests, STREAMS_KEPT, Secured, UNFINISHED_MAX, accept},
     counters::Counters,
     dashboard::Dashboard,
+    json,
     latches::Latches,
     locks::{Handles, Holds, Locks},
     monitor,
@@ -78,6 +80,17 @@ pub struct BindError {
     pub address: SocketAddr,
     /// The reason.
     pub source: io::Error,
+}
+
+/// A coordinator cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The transport failed.
+    #[error(transparent)]
+    Transport(#[from] tonic::transport::Error),
+    /// The certificates cannot be used, for this reason.
+    #[error("tls cannot be used: {0}")]
+    Certificates(String),
 }
 
 impl Service {
@@ -147,12 +160,12 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The transport failed, or the certificates cannot be used.
+    /// [`ServeError`]: it ended before it was told to.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future stops the service at once, and releases all locks.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), tonic::transport::Error> {
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
         let Self {
             listener,
             monitor,
@@ -183,10 +196,10 @@ impl Service {
         let served = (locks, sessions, latches, admin);
         let calls = Calls::default();
         let routes = calls.of(routes(&client, served, &health, &authentication));
-        let router = move |tls: Option<Tls>| Ok(server(tls, &limits)?.add_routes(routes.clone()));
+        let router = server(&limits).add_routes(json::with(routes));
         let places = (limits.connections, limits.connections_per_address);
         let port = Port::new("service", places, &numbers);
-        let accept = move || accept(listener.clone(), port.clone(), limits.streams);
+        let accept = move |tls| accept(listener.clone(), port.clone(), limits.streams, tls);
         let certificates = reloader.certificates();
         let serve = serve(
             router,
@@ -226,10 +239,10 @@ impl Service {
 
 type Layers = Stack<MapResponseLayer<Explain>, Identity>;
 
-fn server(tls: Option<Tls>, limits: &Limits) -> Result<Server<Layers>, tonic::transport::Error> {
+fn server(limits: &Limits) -> Server<Layers> {
     let explain: Explain = too_long::answer;
-    let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
-    let server = server
+    let server = Server::builder()
+        .accept_http1(true)
         .max_concurrent_streams(limits.streams + STREAMS_KEPT)
         // What arrives for a session that does not read waits here.
         .initial_stream_window_size(MESSAGE_BYTES_MAX as u32)
@@ -238,30 +251,33 @@ fn server(tls: Option<Tls>, limits: &Limits) -> Result<Server<Layers>, tonic::tr
         .layer(MapResponseLayer::new(explain))
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT));
-    Ok(match limits.connection_age {
+    match limits.connection_age {
         Some(age) => server.max_connection_age(age),
         None => server,
-    })
+    }
 }
 
 /// Serves until the stop ends. When it begins, and when the certificates change, callers connect anew: then a load balancer
 /// sends them elsewhere, or they get the new certificate. Streams go on, and who has no other coordinator comes back to
 /// release its locks.
 async fn serve<S>(
-    router: impl Fn(Option<Tls>) -> Result<Router<Layers>, tonic::transport::Error>,
+    router: Router<Layers>,
     mut certificates: watch::Receiver<Option<Tls>>,
-    accept: impl Fn() -> S,
+    accept: impl Fn(Option<TlsAcceptor>) -> S,
     (begins, ends): (CancellationToken, CancellationToken),
 ) -> Served
 where
-    S: Stream<Item = io::Result<Connection>>,
+    S: Stream<Item = io::Result<Secured>>,
 {
     let mut serving = FuturesUnordered::new();
     loop {
-        let router = router(certificates.borrow_and_update().clone())?;
+        let tls = certificates.borrow_and_update().clone();
+        let tls = tls.map(|tls| tls.acceptor()).transpose();
+        let accepted = accept(tls.map_err(ServeError::Certificates)?);
         let (is_last, replaced) = (begins.is_cancelled(), CancellationToken::new());
         let end = if is_last { &ends } else { &replaced }.clone();
-        serving.push(router.serve_with_incoming_shutdown(accept(), end.cancelled_owned()));
+        let router = router.clone();
+        serving.push(router.serve_with_incoming_shutdown(accepted, end.cancelled_owned()));
         loop {
             tokio::select! {
                 Some(served) = serving.next() => {
@@ -320,7 +336,7 @@ fn tasks(
     tasks
 }
 
-type Served = Result<(), tonic::transport::Error>;
+type Served = Result<(), ServeError>;
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     let bound = TcpListener::bind(address).await;

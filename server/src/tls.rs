@@ -1,12 +1,18 @@
 //! TLS: the certificate of the coordinator, and the authority of its callers.
 
-use std::{error::Error as _, fs, io, path::PathBuf, time::Duration};
+use std::{fs, io, path::PathBuf, sync::Arc};
 
-use tonic::transport::{Certificate, Error, Identity, Server, ServerTlsConfig};
+use rustls::{
+    RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+use tokio_rustls::TlsAcceptor;
 use x509_parser::pem::Pem;
 
-/// A connection whose handshake takes longer is closed.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+/// The protocols over TLS, the preferred one first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// TLS of the service: `tls`.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,6 +47,15 @@ impl PemFile {
         read.map_err(|error| format!("{:?} cannot be read: {error}", self.path))
     }
 
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        let read = CertificateDer::pem_slice_iter(&self.pem).collect::<Result<Vec<_>, _>>();
+        let read = read.map_err(|error| format!("{:?}: {error}", self.path))?;
+        match read.is_empty() {
+            true => Err(format!("{:?} has no certificate", self.path)),
+            false => Ok(read),
+        }
+    }
+
     /// When the first of its certificates ends, in seconds since 1970.
     fn expiry(&self) -> Option<i64> {
         let certificates = Pem::iter_from_buffer(&self.pem).filter_map(Result::ok);
@@ -65,7 +80,7 @@ impl Tls {
         if read == *self {
             return Ok(None);
         }
-        read.server().map_err(|error| refusal(&error))?;
+        read.acceptor()?;
         Ok(Some(read))
     }
 
@@ -79,27 +94,35 @@ impl Tls {
         files.into_iter().filter_map(expiry)
     }
 
-    /// A server with these certificates.
-    ///
-    /// # Errors
-    ///
-    /// A file has no certificate or no key, or the key is not the certificate's.
-    pub(crate) fn server(&self) -> Result<Server, Error> {
-        let identity = Identity::from_pem(&self.cert.pem, &self.key.pem);
-        let mut config = ServerTlsConfig::new()
-            .identity(identity)
-            .timeout(HANDSHAKE_WITHIN);
-        if let Some(authorities) = &self.client_ca {
-            config = config.client_ca_root(Certificate::from_pem(&authorities.pem));
-        }
-        Server::builder().tls_config(config)
+    /// Accepts connections with these certificates. The error is for a person: a file has no certificate or no key, or the
+    /// key is not the certificate's.
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, String> {
+        let provider = Arc::new(ring::default_provider());
+        let key = PrivateKeyDer::from_pem_slice(&self.key.pem);
+        let key = key.map_err(|error| format!("{:?}: {error}", self.key.path))?;
+        let builder = ServerConfig::builder_with_provider(provider.clone());
+        let refused = |error: rustls::Error| error.to_string();
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(refused)?;
+        let builder = match &self.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(authorities) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in authorities.certificates()? {
+                    roots.add(certificate).map_err(refused)?;
+                }
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(|error| error.to_string())?)
+            }
+        };
+        let mut config = builder
+            .with_single_cert(self.cert.certificates()?, key)
+            .map_err(refused)?;
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
-}
-
-/// The reason why certificates cannot be used.
-pub(crate) fn refusal(error: &Error) -> String {
-    let reason = error.source();
-    reason.map_or(error.to_string(), ToString::to_string)
 }
 
 #[cfg(test)]

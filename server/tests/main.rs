@@ -10,6 +10,7 @@ mod counters;
 mod dashboard;
 mod handles;
 mod handoff;
+mod json;
 mod limits;
 mod locks;
 mod monitor;

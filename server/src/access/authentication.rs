@@ -6,11 +6,8 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 use ringfence_api::{Error, Reason};
 use ringfence_client::Clock;
-use tonic::{
-    Request, Status,
-    service::Interceptor,
-    transport::{CertificateDer, server::TlsConnectInfo},
-};
+use rustls::pki_types::CertificateDer;
+use tonic::{Request, Status, service::Interceptor};
 use webpki::EndEntityCert;
 
 use super::{Caller, Principal, Proof, Roles, audit, limited, token_digest};
@@ -20,10 +17,15 @@ use crate::{
 };
 
 const HEADER: &str = "authorization";
+const ORIGIN: &str = "origin";
 const SCHEME: &str = "Bearer";
 
 /// A principal with too many connections may try again after this time.
 const CONNECT_AFTER: Duration = Duration::from_secs(1);
+
+/// A browser sends the header with every change that a page asks for. Any page of any site may do that, unless it has to prove
+/// who it is with more than the browser adds by itself. A name that resolves to this host makes a page one of this host.
+const FROM_A_PAGE: &str = "a request with the header origin comes from a web page, which needs the bearer token of a principal";
 
 /// Lets requests of known callers pass.
 #[derive(Clone, Debug)]
@@ -111,6 +113,11 @@ impl Authentication {
 
     fn caller(&self, request: &Request<()>) -> Result<Arc<Caller>, Error> {
         let callers = self.callers();
+        let metadata = request.metadata();
+        let proves = matches!(*callers, Callers::Known(_)) && metadata.contains_key(HEADER);
+        if metadata.contains_key(ORIGIN) && !proves {
+            return Err(Error::new(Reason::NotAllowed, FROM_A_PAGE));
+        }
         let known = match &*callers {
             Callers::Open(caller) => {
                 let places = request.extensions().get::<Places>();
@@ -121,9 +128,11 @@ impl Authentication {
         if let Some(header) = request.metadata().get(HEADER) {
             return with_token(known, header.to_str().unwrap_or_default());
         }
-        let caller = certificate(request)
-            .iter()
-            .flat_map(|certificate| names(certificate))
+        let places = request.extensions().get::<Places>();
+        let certificate = places.and_then(|places| places.certificate.as_ref());
+        let caller = certificate
+            .into_iter()
+            .flat_map(names)
             .find_map(|name| known.get(&Proof::Certificate(name)).cloned());
         caller.ok_or_else(|| {
             refused(
@@ -148,12 +157,6 @@ fn with_token(known: &HashMap<Proof, Arc<Caller>>, header: &str) -> Result<Arc<C
 
 fn refused(message: &str) -> Error {
     Error::new(Reason::Unauthenticated, message)
-}
-
-/// The certificate of the caller, which the handshake has verified.
-fn certificate(request: &Request<()>) -> Option<CertificateDer<'static>> {
-    let tls = request.extensions().get::<TlsConnectInfo<Places>>()?;
-    tls.peer_certs()?.first().cloned()
 }
 
 /// The DNS names and the URIs of `certificate`.

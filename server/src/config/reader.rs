@@ -17,7 +17,7 @@ use super::{
     text::key,
     variables::{PREFIX, SEPARATOR},
 };
-use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest, tls::refusal};
+use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
 
 /// The shortest secret: 128 random bits in hex.
 const SECRET_BYTES_MIN: usize = 32;
@@ -453,10 +453,10 @@ impl Reader {
                     key,
                     client_ca,
                 };
-                let Err(error) = tls.server() else {
+                let Err(reason) = tls.acceptor() else {
                     return Some(tls);
                 };
-                format!("{path} cannot be used: {}", refusal(&error))
+                format!("{path} cannot be used: {reason}")
             }
             (None, None) if client_ca.is_none() => return None,
             _ => format!("{path} must have cert and key"),

@@ -13,7 +13,7 @@ use axum::{
     Json,
     extract::FromRequestParts,
     http::{
-        HeaderMap, StatusCode,
+        HeaderMap,
         header::{AUTHORIZATION, HOST, HeaderName, ORIGIN},
         request::Parts,
         uri::Authority,
@@ -22,10 +22,10 @@ use axum::{
 };
 use ringfence_api::{Error, Reason};
 use serde::Serialize;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::Dashboard;
-use crate::access::Caller;
+use crate::{access::Caller, errors};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -107,21 +107,7 @@ impl IntoResponse for Refused {
             message: self.0.message.clone(),
             retryable: self.0.is_retryable,
         };
-        (status(Status::from(self.0).code()), Json(message)).into_response()
-    }
-}
-
-fn status(code: Code) -> StatusCode {
-    match code {
-        Code::InvalidArgument | Code::OutOfRange => StatusCode::BAD_REQUEST,
-        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Code::PermissionDenied => StatusCode::FORBIDDEN,
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::FailedPrecondition | Code::Aborted | Code::AlreadyExists => StatusCode::CONFLICT,
-        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+        (errors::http(Status::from(self.0).code()), Json(message)).into_response()
     }
 }
 
