@@ -217,7 +217,10 @@ fn long_checks() -> Vec<Long> {
         minutes(5, Check::new("macOS", "scripts/checks/macos")),
         minutes(5, Check::new("site of the docs", "scripts/book")),
         minutes(12, Check::new("packages", packages).within(40 * MINUTE)),
-        minutes(20, Check::new("attacks", "scripts/attack").within(60 * MINUTE)),
+        minutes(
+            20,
+            Check::new("attacks", "scripts/attack").within(60 * MINUTE),
+        ),
         minutes(25, Check::new("all models", models).within(90 * MINUTE)),
     ]
 }

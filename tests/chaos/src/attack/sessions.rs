@@ -97,7 +97,7 @@ pub(super) async fn unread(at: &AttackerArgs, tally: &Tally) {
 
 /// As many asks as a message has room for, whose answers are not read.
 pub(super) async fn unread_pings(at: &AttackerArgs, tally: &Tally) {
-    let asks = |_| endless(|_| Kind::Ping(PingAsk {})).map(|asks| asks.repeat(6));
+    let asks = |_| endless(|_| Kind::Ping(PingAsk {})).map(|asks| vec![asks; 6].concat());
     hold(at, tally, (ATTACKER, false), asks).await;
 }
 
