@@ -275,7 +275,7 @@ fn write_limits(limits: &Limits, file: &mut File) {
     file.line(
         "rate",
         rate,
-        "Calls per second of one principal, apart from renewals and releases; more are refused. Default: 20000.",
+        "Calls per second of one principal, apart from renewals and releases of held locks; more are refused. Default: 20000.",
     );
     file.line(
         "session_locks",
