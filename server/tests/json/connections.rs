@@ -85,6 +85,7 @@ async fn a_certificate_names_a_caller() {
         let billing = Principal {
             proofs: vec![Proof::Certificate("billing.example.org".into())],
             roles: Roles::all(),
+            accounts_per_hour: None,
         };
         config.principals.insert("billing".into(), billing);
     })
