@@ -156,9 +156,7 @@ impl Caller {
     /// Counts `calls`, if the caller is within its rate.
     pub(crate) fn count(&self, calls: u32) -> Result<(), Error> {
         let counted = self.rate.count(calls, self.clock.now());
-        counted.map_err(|wait| {
-            self.limited("rate", "more calls per second than limits.rate", wait)
-        })
+        counted.map_err(|wait| self.limited("rate", "more calls per second than limits.rate", wait))
     }
 
     /// Counts a call, once the caller is within its rate.
