@@ -18,7 +18,7 @@ use super::{client::shared, scene::Scene};
 /// One name has both.
 const HOSTS: [[u8; 4]; 2] = [[127, 0, 0, 1], [127, 0, 0, 2]];
 const ROUNDS: usize = 10;
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(6);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_rolling_restarts_behind_one_name_fail_no_call_and_lose_no_lock() {
