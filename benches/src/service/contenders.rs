@@ -18,6 +18,9 @@ use crate::{
 /// As many tasks, each with a key of its own.
 pub(crate) const SITUATIONS: [usize; 3] = [1, 64, 256];
 
+/// Calls without a role that a coordinator takes at a time on a connection.
+const EMPTY_PER_CONNECTION: usize = 8;
+
 /// A way to lock; or calls that do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -55,6 +58,8 @@ impl Kind {
 /// Their connections.
 pub(crate) struct Contenders {
     coordinator: Channel,
+    /// Of the empty calls.
+    empty: Vec<Channel>,
     session: Client,
     library: Client,
     etcd: Channel,
@@ -73,10 +78,12 @@ impl Contenders {
             granting.spawn(async move { etcd::lease(&channel).await });
         }
         let leases = granting.join_all().await.into_iter();
+        let coordinator = Endpoint::from_shared(coordinator.to_owned())?;
+        let connections = SITUATIONS.into_iter().max().unwrap_or_default() / EMPTY_PER_CONNECTION;
+        let empty = (0..connections).map(|_| coordinator.connect_lazy());
         Ok(Self {
-            coordinator: Endpoint::from_shared(coordinator.to_owned())?
-                .connect()
-                .await?,
+            coordinator: coordinator.connect().await?,
+            empty: empty.collect(),
             session: session.build().await?,
             library: library.build().await?,
             etcd: etcd.channel.clone(),
@@ -91,7 +98,10 @@ impl Contenders {
     fn task(&self, kind: Kind, number: usize) -> Task {
         let key = format!("{kind:?}/{number}");
         match kind {
-            Kind::Empty => Task::Empty(HealthClient::new(self.coordinator.clone())),
+            Kind::Empty => {
+                let channel = self.empty[number / EMPTY_PER_CONNECTION].clone();
+                Task::Empty(HealthClient::new(channel))
+            }
             Kind::Unary | Kind::UnaryAgain => {
                 Task::Unary(LockServiceClient::new(self.coordinator.clone()), key)
             }
