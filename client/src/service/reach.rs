@@ -117,7 +117,9 @@ impl Reach {
     /// The bearer token. While its file cannot be read, as in a rotation, the last one stays.
     fn token(&self) -> Option<MetadataValue<Ascii>> {
         let mut last = self.header.lock();
-        if let Ok(header) = self.of.token.as_ref()?.header() {
+        if let Some(token @ Token::File(_)) = &self.of.token
+            && let Ok(header) = token.header()
+        {
             *last = Some(header);
         }
         last.clone()
