@@ -30,11 +30,9 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
-use tokio_util::either::Either;
-use tonic::transport::server::Connected;
+use tokio_rustls::TlsAcceptor;
 
-use crate::access::Caller;
+use crate::{access::Caller, secured::Secured};
 
 /// Calls at a time on a connection beyond its places: renewals and releases, which need no place.
 pub(crate) const STREAMS_KEPT: u32 = 64;
@@ -52,9 +50,6 @@ const TURN_BYTES: usize = 8 << 10;
 
 /// A connection of the monitor that was answered may be silent for this long.
 const NEXT_REQUEST_WITHIN: Duration = Duration::from_secs(60);
-
-/// A connection whose handshake takes longer is closed.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A host that is silent for this long is asked whether it is there, so often.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 2);
@@ -80,7 +75,7 @@ const ACCEPT_AGAIN: (Duration, usize) = (Duration::from_millis(50), 16);
 const LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// The limits that a connection may reach, as a label, and what happens then.
-type Limit = (&'static str, &'static str);
+pub(crate) type Limit = (&'static str, &'static str);
 const CONNECTIONS: Limit = (
     "connections",
     "a connection without a call by a known caller makes room, or more connections wait",
@@ -98,6 +93,7 @@ const UNREAD: Limit = (
     "unread",
     "a connection whose caller reads nothing is closed",
 );
+pub(crate) const SETTINGS: Limit = ("settings_frames", "the connection is closed");
 const DESCRIPTORS: Limit = (
     "descriptors",
     "connections without a call by a known caller make room, or connections wait",
@@ -148,6 +144,11 @@ impl Places {
         // A call that came at the same time may have been quicker.
         let _ = self.known.set(counted);
         Ok(())
+    }
+
+    /// The connection reaches `limit`.
+    pub(crate) fn limited(&self, limit: Limit) {
+        self.port.limited(limit);
     }
 
     fn is_known(&self) -> bool {
@@ -431,7 +432,7 @@ impl Drop for Closing {
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
-    places: Places,
+    pub(crate) places: Places,
     /// When it is closed, unless a known caller makes a call.
     closing: Option<Closing>,
     /// When it is closed, unless its caller takes what is written.
@@ -605,77 +606,6 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
         self.written(context, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
-/// A connection, with TLS if the port has it. Limits and deadlines are those of the connection below, so they hold in the
-/// handshake, too.
-#[derive(Debug)]
-pub(crate) struct Secured {
-    stream: Either<Connection, Box<TlsStream<Connection>>>,
-    places: Places,
-}
-
-impl Secured {
-    async fn new(connection: Connection, tls: Option<&TlsAcceptor>) -> io::Result<Self> {
-        let mut places = connection.places.clone();
-        let Some(tls) = tls else {
-            let stream = Either::Left(connection);
-            return Ok(Self { stream, places });
-        };
-        let stream = timeout(HANDSHAKE_WITHIN, tls.accept(connection)).await??;
-        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        places.certificate = certificates.first().cloned();
-        let stream = Either::Right(Box::new(stream));
-        Ok(Self { stream, places })
-    }
-}
-
-impl Connected for Secured {
-    type ConnectInfo = Places;
-
-    fn connect_info(&self) -> Places {
-        self.places.clone()
-    }
-}
-
-impl AsyncRead for Secured {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Secured {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -13,6 +13,8 @@
 //! | `access/` | the callers, and the calls that they may make |
 //! | `tls.rs` | TLS, and the certificates of callers |
 //! | `connections.rs` | accepts connections, up to the limit |
+//! | `secured.rs` | a connection, with TLS if the port has it |
+//! | `frames.rs` | counts frames of HTTP/2 that are dear to answer |
 //! | `bounds.rs` | bounds of calls that are not complete, or need no role |
 //! | `calls.rs` | counts calls, by method and code |
 //! | `deadline.rs` | the deadline of a call |
@@ -40,12 +42,14 @@ mod dashboard;
 mod deadline;
 mod errors;
 mod fields;
+mod frames;
 mod json;
 mod latches;
 mod locks;
 mod monitor;
 mod readiness;
 mod reload;
+mod secured;
 mod service;
 mod sessions;
 mod tls;

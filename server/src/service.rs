@@ -33,7 +33,7 @@ use crate::{
     access::Authentication,
     admin::Admin,
     calls::Calls,
-    connections::{Numbers, Port, Requests, STREAMS_KEPT, Secured, UNFINISHED_MAX, accept},
+    connections::{Numbers, Port, Requests, STREAMS_KEPT, UNFINISHED_MAX, accept},
     counters::Counters,
     dashboard::Dashboard,
     json,
@@ -42,6 +42,7 @@ use crate::{
     monitor,
     readiness::Readiness,
     reload::Reloader,
+    secured::Secured,
     sessions::{Sessions, Shared},
     too_long, traces,
 };

@@ -268,6 +268,23 @@ async fn a_connection_whose_caller_reads_nothing_is_closed() {
     }
 }
 
+/// Each is answered at once, and costs more than it does to send.
+#[tokio::test]
+async fn a_connection_that_floods_with_settings_is_closed() {
+    const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+    let scene = Scene::set().await;
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let known = call("/ringfence.v1.LockService/Inspect");
+    stream.write_all(&[PREFACE, &known].concat()).await.unwrap();
+    stream.write_all(&SETTINGS.repeat(200)).await.unwrap();
+    let mut answers = Vec::new();
+    // It may be reset, for what was not read.
+    let read = timeout(Duration::from_secs(120), stream.read_to_end(&mut answers));
+    let _ = read.await.unwrap();
+    assert_eq!(limited(&scene, "settings_frames").await, 1.0);
+}
+
 /// Callers that are not known send no more than a first call needs, and what the system buffers.
 #[tokio::test]
 async fn a_connection_without_a_call_sends_little() {

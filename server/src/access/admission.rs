@@ -25,6 +25,9 @@ const KEEPING_MAX: usize = 4096;
 const WITH_LONG_ANSWERS_MAX: usize = 64;
 const OTHERS_MAX: usize = 16_384;
 
+/// Pages of one caller's lists that are read at a time. A shard reads a page at a stretch: others wait for as long.
+const PAGES_MAX: usize = 2;
+
 /// Locks of one caller that this coordinator holds, or that it waits for.
 const LOCKS_MAX: usize = 65_536;
 
@@ -45,6 +48,7 @@ pub(crate) struct Caller {
     keeping: Arc<Semaphore>,
     with_long_answers: Arc<Semaphore>,
     others: Arc<Semaphore>,
+    pages: Semaphore,
     locks: Arc<Semaphore>,
     asks: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
@@ -108,6 +112,7 @@ impl Caller {
             keeping: places(KEEPING_MAX),
             with_long_answers: places(WITH_LONG_ANSWERS_MAX),
             others: places(OTHERS_MAX),
+            pages: Semaphore::new(PAGES_MAX),
             locks: places(LOCKS_MAX),
             asks: places(ASKS_MAX),
             clock,
@@ -159,11 +164,13 @@ impl Caller {
         counted.map_err(|wait| self.limited("rate", "more calls per second than limits.rate", wait))
     }
 
-    /// Counts a call, once the caller is within its rate.
-    pub(crate) async fn counted(&self) {
+    /// Runs `read`, which reads a page, once the caller is within its rate, and its other pages leave room. It counts as a call.
+    pub(crate) async fn page<T>(&self, read: impl Future<Output = T>) -> T {
+        let _turn = self.pages.acquire().await;
         while let Err(wait) = self.rate.count(1, self.clock.now()) {
             sleep(wait).await;
         }
+        read.await
     }
 
     /// Lets a call pass that asks a shard about a lock that this coordinator does not hold. Those of locks that another one

@@ -10,8 +10,7 @@ use tonic::Status;
 use super::holder;
 use crate::access::{Admitted, Caller};
 
-/// The pages of `locks`. The next page is requested once the caller has taken the one before, and is within its rate: each page
-/// counts as a call.
+/// The pages of `locks`. The next page is requested once the caller has taken the one before.
 pub(super) fn of(
     locks: Locks,
     caller: Arc<Caller>,
@@ -19,8 +18,7 @@ pub(super) fn of(
 ) -> impl Stream<Item = Result<ListResponse, Status>> {
     let begun = (locks, caller, admitted);
     stream::unfold(begun, |(mut locks, caller, admitted)| async {
-        caller.counted().await;
-        let page = locks.next().await?;
+        let page = caller.page(locks.next()).await?;
         Some((Ok(response(page)), (locks, caller, admitted)))
     })
 }
