@@ -69,7 +69,7 @@ pub(crate) const UNFINISHED_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 
 /// The pause after the system refused a connection: it may be out of descriptors, and as many connections then make room. The
 /// other port may be quicker to use theirs.
-const ACCEPT_AGAIN: (Duration, usize) = (Duration::from_millis(50), 16);
+const ACCEPT_AGAIN: (Duration, usize) = (Duration::from_millis(20), 16);
 
 /// A limit that is reached is logged no more often than this.
 const LOGGED_EVERY: Duration = Duration::from_secs(10);
