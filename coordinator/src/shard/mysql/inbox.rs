@@ -5,11 +5,15 @@ use std::{collections::VecDeque, fmt, time::Duration};
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use mysql_async::{Conn, prelude::Queryable as _};
-use tokio::time::sleep;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{MysqlOptions, wire::Wire};
 use crate::{
     ids::{ClientId, Life},
+    limits::TICKET_KEEP,
     shard::{
         ShardError,
         docs::{Inbox, WATCHERS},
@@ -18,6 +22,9 @@ use crate::{
 
 /// How often the table is read. Messages are hints: nothing waits for them alone.
 const POLL: Duration = Duration::from_millis(20);
+
+/// The same, while the process commits nothing: a waiter asks again within [`TICKET_KEEP`].
+const POLL_IDLE: Duration = Duration::from_secs(1);
 
 /// A connection that takes the messages to one client.
 pub(super) struct MysqlInbox {
@@ -35,10 +42,16 @@ struct Taker {
     /// The last message that was read, if several processes have to read it: commits that send such ones are one after the
     /// other. A sweep deletes them.
     read: Option<u64>,
+    /// When the process last committed something.
+    committed: watch::Receiver<Instant>,
 }
 
 impl MysqlInbox {
-    pub(super) async fn open(options: &MysqlOptions, client: ClientId) -> Result<Self, ShardError> {
+    pub(super) async fn open(
+        options: &MysqlOptions,
+        client: ClientId,
+        committed: watch::Receiver<Instant>,
+    ) -> Result<Self, ShardError> {
         let mut wire = Wire::connect(options).await?;
         // After a loss, the first connection of any kind begins the life.
         let (life, ..) = wire.open(None).await?;
@@ -48,6 +61,7 @@ impl MysqlInbox {
             prefix: options.quoted_prefix(),
             client,
             read: None,
+            committed,
         };
         // Nobody listened to these.
         taker.take().await?;
@@ -62,6 +76,8 @@ impl MysqlInbox {
 impl Taker {
     async fn look(mut self) -> (Self, Result<Vec<String>, ShardError>) {
         sleep(POLL).await;
+        let commits = |last: &Instant| last.elapsed() < TICKET_KEEP;
+        let _ = timeout(POLL_IDLE, self.committed.wait_for(commits)).await;
         let taken = self.take().await;
         (self, taken)
     }
@@ -73,6 +89,7 @@ impl Taker {
             prefix,
             client,
             read,
+            ..
         } = self;
         let take = match (*client == WATCHERS, *read) {
             (false, _) => format!(

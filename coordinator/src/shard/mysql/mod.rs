@@ -12,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use mysql_async::{Conn, prelude::Queryable as _};
+use tokio::{sync::watch, time::Instant};
 
 pub use address::{MysqlAddress, MysqlAddressError};
 
@@ -133,13 +134,16 @@ pub fn mysql_shard(options: MysqlOptions, random: Arc<Random>) -> DocsShard {
 
 /// The store of such a shard.
 pub fn mysql_store(options: MysqlOptions) -> Arc<dyn Store> {
-    Arc::new(MysqlStore { options })
+    let (committed, _) = watch::channel(Instant::now());
+    Arc::new(MysqlStore { options, committed })
 }
 
 /// A store on one server.
 #[derive(Debug)]
 struct MysqlStore {
     options: MysqlOptions,
+    /// When a session last committed something.
+    committed: watch::Sender<Instant>,
 }
 
 #[async_trait]
@@ -148,12 +152,13 @@ impl Store for MysqlStore {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError> {
-        let session = MysqlSession::open(&self.options, former).await?;
+        let session = MysqlSession::open(&self.options, former, &self.committed).await?;
         Ok(Box::new(session))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
-        Ok(Box::new(MysqlInbox::open(&self.options, client).await?))
+        let inbox = MysqlInbox::open(&self.options, client, self.committed.subscribe());
+        Ok(Box::new(inbox.await?))
     }
 }
 

@@ -5,6 +5,7 @@ use std::future::pending;
 use async_trait::async_trait;
 use mysql_async::{Row, Value};
 use serde::Serialize;
+use tokio::{sync::watch, time::Instant};
 
 use super::{MysqlOptions, wire::Wire};
 use crate::{
@@ -35,6 +36,8 @@ pub(super) struct MysqlSession {
     made: usize,
     /// Where that sweep stopped.
     swept: Vec<u8>,
+    /// When a session of the process last committed something.
+    committed: watch::Sender<Instant>,
 }
 
 impl MysqlSession {
@@ -42,6 +45,7 @@ impl MysqlSession {
     pub(super) async fn open(
         options: &MysqlOptions,
         former: Option<(Life, ConnectionId)>,
+        committed: &watch::Sender<Instant>,
     ) -> Result<Self, ShardError> {
         let mut wire = Wire::connect(options).await?;
         let (life, id, is_durable) = wire.open(former).await?;
@@ -55,6 +59,7 @@ impl MysqlSession {
             id,
             made: 0,
             swept: Vec::new(),
+            committed: committed.clone(),
         })
     }
 
@@ -156,6 +161,7 @@ impl Session for MysqlSession {
     }
 
     async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
+        self.committed.send_replace(Instant::now());
         if self.made >= SWEEP_AFTER {
             self.sweep().await?;
         }
