@@ -27,8 +27,6 @@ impl ReplicatedLease {
                 for lease in self.ranks.lock().leases() {
                     lease.end_with(&self.state);
                 }
-                let ranks = self.lower(token);
-                self.confirm(token, &ranks);
                 // A rank may have been lost since the answers were counted.
                 self.shorten();
             }
@@ -41,16 +39,21 @@ impl ReplicatedLease {
         }
     }
 
-    /// The ranks whose records have a lower token.
-    pub(super) fn lower(&self, token: Token) -> Vec<usize> {
-        let ranks = self.ranks.lock();
+    /// Confirms the token where a record has a lower one. The lock is held without that, and most locks end before their first
+    /// renewal.
+    fn confirm_lower(&self) {
+        let token = self.token();
         let lower =
             |answer: &Answer| matches!(answer, Answer::Granted(grant) if grant.token < token);
-        let ranks = ranks.all.iter().enumerate();
-        ranks
-            .filter(|(_, rank)| lower(&rank.answer))
-            .map(|(index, _)| index)
-            .collect()
+        let lower: Vec<_> = {
+            let ranks = self.ranks.lock();
+            let ranks = ranks.all.iter().enumerate();
+            ranks
+                .filter(|(_, rank)| lower(&rank.answer))
+                .map(|(index, _)| index)
+                .collect()
+        };
+        self.confirm(token, &lower);
     }
 
     /// Writes the grant where no rank has it, while it is held. `late`: a bare majority has lasted for long enough to be a
@@ -80,8 +83,7 @@ impl ReplicatedLease {
             give_back(former, false);
             self.send_confirm(fresh, token, true);
         }
-        let lower = self.lower(token);
-        self.confirm(token, &lower);
+        self.confirm_lower();
     }
 
     /// Its holder, outside of this process, renews it: writes the grant where no rank has it. Not on its own account: the
@@ -103,8 +105,7 @@ impl ReplicatedLease {
         for lease in missing {
             self.send_confirm(lease, token, true);
         }
-        let lower = self.lower(token);
-        self.confirm(token, &lower);
+        self.confirm_lower();
     }
 
     /// A rank has it again: ends the danger of a bare majority if there is more than that.
@@ -137,7 +138,10 @@ impl ReplicatedLease {
             sent.map(|sent| (sent, now))
         };
         match renewed {
-            Some((sent, now)) => events::renewed(&self.state, false, sent, now),
+            Some((sent, now)) => {
+                events::renewed(&self.state, false, sent, now);
+                self.confirm_lower();
+            }
             None => self.count(),
         }
     }

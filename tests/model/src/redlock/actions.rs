@@ -78,6 +78,8 @@ pub enum Verb {
     Acquire,
     /// A full lease, and its token confirmed.
     Renew,
+    /// A full lease, and its token as it was.
+    Extend,
     /// A record where there is none.
     Install,
     /// A record at the next shard.
@@ -160,6 +162,9 @@ impl RedlockModel {
         };
         if known.left > 0 || any_time {
             requests.push((self.renewed_at(client, rank), Verb::Renew));
+            if self.config.extends {
+                requests.push((self.renewed_at(client, rank), Verb::Extend));
+            }
         }
         if client.holds() && self.may_install(client, rank) {
             requests.extend(

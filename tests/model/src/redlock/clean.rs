@@ -19,6 +19,10 @@ fn at_rest() -> Vec<Configuration> {
         new("rest-again").acquiring([2, 1]).reaching(reaches),
         new("rest-late").late().reaching(reaches),
         new("median").by_median().late().reaching(&[HeldAgain]),
+        new("extending")
+            .extending()
+            .acquiring([2, 1])
+            .reaching(&[HeldAgain]),
         new("installing")
             .installing()
             .late_at(&[Verb::Install, Verb::Acquire])
@@ -71,6 +75,11 @@ fn restarts() -> Vec<Configuration> {
             .restarting(&[1, 2])
             .by_median()
             .reaching(reaches),
+        new("restart-extending")
+            .restarting(&[1, 2])
+            .extending()
+            .installing()
+            .reaching(&[HeldAgain, Installed, Reclaimed]),
         new("restart-successor")
             .restarting(&[1, 2])
             .superseding()
@@ -103,6 +112,7 @@ fn moves() -> Vec<Configuration> {
             .late_at(&[Verb::Adopt])
             .reaching(reaches),
         new("move-median").moving().by_median().reaching(reaches),
+        new("move-extending").moving().extending().reaching(reaches),
         new("move-restart")
             .moving()
             .restarting(&[0, 1, 2, 3])
@@ -115,6 +125,10 @@ fn removals() -> Vec<Configuration> {
     let reaches = &[HeldAfterRemoval, HeldAgain, Reclaimed];
     vec![
         new("removal").removing().reaching(reaches),
+        new("removal-extending")
+            .removing()
+            .extending()
+            .reaching(reaches),
         new("removal-raising")
             .removing()
             .raising(1)

@@ -38,7 +38,7 @@ impl RedlockModel {
         }
         let Some(answer) = self.answer(world, &message) else {
             return match verb {
-                Verb::Renew => self.found_gone(world, index, rank),
+                Verb::Renew | Verb::Extend => self.found_gone(world, index, rank),
                 Verb::Acquire => self.refused(world, index, rank),
                 _ => None,
             };
@@ -60,6 +60,7 @@ impl RedlockModel {
                 replaces: client.replaces,
             },
             Verb::Renew => Ask::Renew(token?),
+            Verb::Extend => Ask::Extend(token?),
             Verb::Install => Ask::Install(token?),
             Verb::Adopt => Ask::Adopt {
                 own: client.rank(rank).token.or(token)?,
@@ -153,7 +154,7 @@ impl RedlockModel {
             || self.breaks(Rule::ConfirmBeforeItsDeadline);
         match message.ask {
             Ask::Acquire { .. } | Ask::Install(_) => !lives || rank.moved == at_b,
-            Ask::Renew(_) => lives || at_any_time || self.config.revives,
+            Ask::Renew(_) | Ask::Extend(_) => lives || at_any_time || self.config.revives,
             Ask::Adopt { .. } => {
                 let late = self.breaks(Rule::AdoptedBeforeItsDeadline);
                 lives || late || self.breaks(Rule::AdoptTheAcknowledged)

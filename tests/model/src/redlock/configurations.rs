@@ -39,6 +39,8 @@ pub struct Configuration {
     pub give_backs: u8,
     /// Whether the middle of all answers is enough, without a confirm.
     pub median: bool,
+    /// Whether a renewal may leave a lower token as it is.
+    pub extends: bool,
     /// Whether the answer to a late renewal counts after the client's deadline at that shard.
     pub revives: bool,
     /// Whether the topology forgets the epochs that it allotted when a shard restarts.
@@ -90,6 +92,7 @@ impl Configuration {
             supersedes: false,
             give_backs: 0,
             median: false,
+            extends: false,
             revives: false,
             forgets: false,
             forces: false,
@@ -203,6 +206,14 @@ impl Configuration {
         Self {
             median: true,
             ..self
+        }
+    }
+
+    /// The middle is enough, and renewals need not confirm it.
+    pub(super) fn extending(self) -> Self {
+        Self {
+            extends: true,
+            ..self.by_median()
         }
     }
 

@@ -31,6 +31,8 @@ pub enum Ask {
     },
     /// Extend the record, and confirm this token; in grace put it back.
     Renew(Token),
+    /// Extend the record as it is; in grace put it back with this token.
+    Extend(Token),
     /// The same, but without a record write one.
     Install(Token),
     /// Take the record over from the shard that the rank moves from.
