@@ -68,6 +68,8 @@ impl WallClock {
         builder
             .env("LD_PRELOAD", shim)
             .env("RINGFENCE_CLOCK", clock)
+            // It waits by the machine's clock until a time of this one: behind it, it would not wait at all.
+            .set("jemalloc-bg-thread", "no")
     }
 
     /// Sets the clock `millis` ahead of the machine's clock, or of the time at which it was stopped.
