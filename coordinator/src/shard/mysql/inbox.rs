@@ -1,6 +1,6 @@
 //! Messages to one client. The server has no way to push them: they are taken from a table.
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt, future::pending, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -76,8 +76,14 @@ impl MysqlInbox {
 impl Taker {
     async fn look(mut self) -> (Self, Result<Vec<String>, ShardError>) {
         sleep(POLL).await;
-        let commits = |last: &Instant| last.elapsed() < TICKET_KEEP;
-        let _ = timeout(POLL_IDLE, self.committed.wait_for(commits)).await;
+        let commits = async {
+            let is_recent = |last: &Instant| last.elapsed() < TICKET_KEEP;
+            // Without a sender, nobody will.
+            if self.committed.wait_for(is_recent).await.is_err() {
+                pending::<()>().await;
+            }
+        };
+        let _ = timeout(POLL_IDLE, commits).await;
         let taken = self.take().await;
         (self, taken)
     }
