@@ -14,14 +14,7 @@ impl RedlockModel {
         }
         match message.ask {
             Ask::Acquire { replaces } => self.acquire_at(world, message, shard, replaces),
-            Ask::Renew(token) => self.renew_at(world, message, shard, token),
-            Ask::Extend(token) => match own(&shard, message) {
-                Some(own) => {
-                    self.write(world, message, own.token);
-                    answer(None)
-                }
-                None => self.renew_at(world, message, shard, token),
-            },
+            Ask::Renew(token) | Ask::Extend(token) => self.renew_at(world, message, shard, token),
             Ask::Install(token) => self.install_at(world, message, shard, token),
             Ask::Adopt { own, token } => self.adopt_at(world, message, shard, own, token),
             Ask::WriteBack(token) => {
@@ -101,7 +94,7 @@ impl RedlockModel {
         own: Record,
         token: Token,
     ) -> Option<Answer> {
-        if !self.confirms(shard.mode) {
+        if matches!(message.ask, Ask::Extend(_)) || !self.confirms(shard.mode) {
             self.write(world, message, own.token);
             return answer(None);
         }
