@@ -22,7 +22,7 @@ use tokio::{
 use super::{
     bank::{Desk, account_key},
     lockers::engine,
-    servers::{PAUSE, Stage, mover, ring},
+    servers::{PAUSE, Stage, mover, ring, topology},
 };
 
 /// Answers in one block.
@@ -140,18 +140,20 @@ impl Big {
         desk.change(account, deposit).await.unwrap();
         desk.change(account, first.clone()).await.unwrap();
         self.reserves(3 * COPY_ROWS);
-        let (server, group) = (self.urls()[3].clone(), self.group.clone());
+        let (urls, group) = (self.urls(), self.group.clone());
         let after = Arc::new(Mutex::new(None));
         let found = after.clone();
         let ahead = self.when_ahead(move || {
-            // An observer cannot wait for a request.
+            // An observer cannot wait for a request, and what waits here may share no connection with the mover.
             let change = async {
+                let store = topology(&urls[..3]).await;
+                let mut desk = Desk::new(&ring(&store), 3);
                 desk.cancel(account, &first).await;
                 let second = desk.reserves_one();
                 desk.change(account, second).await.unwrap();
             };
             thread::scope(|scope| scope.spawn(|| runtime().block_on(change)).join().unwrap());
-            *found.lock() = Some(open_at(&server, &group));
+            *found.lock() = Some(open_at(&urls[3], &group));
             more();
         });
         let sealed = Sealed::default();
