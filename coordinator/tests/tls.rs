@@ -131,8 +131,25 @@ async fn postgresql_is_reached_by_tls_and_by_nothing_else() {
     let plain = PostgreSql::spawn_with(&[("fsync", "off")]).await;
     let [url, plain] = [server.port(), plain.port()]
         .map(|port| format!("postgres://postgres@127.0.0.1:{port}/postgres"));
-    let names = ["sslrootcert", "sslcert", "sslkey"];
-    only_by_tls(&secured, &url, &plain, "sslmode=verify-full", names).await;
+    for names in [["sslrootcert", "sslcert", "sslkey"], ["ca", "cert", "key"]] {
+        only_by_tls(&secured, &url, &plain, "sslmode=verify-full", names).await;
+    }
+    // Whoever answers is trusted, if it encrypts; the server still knows us by our certificate.
+    let stranger = Secured::default();
+    let require = |url: &str, of: &Secured| {
+        let [cert, key] = ["client.pem", "client.key"].map(|name| of.path(name));
+        format!("{url}?sslmode=require&cert={cert}&key={key}")
+    };
+    prepare(&require(&url, &secured)).await.unwrap();
+    let other_name = url.replace("127.0.0.1", "localhost");
+    prepare(&require(&other_name, &secured)).await.unwrap();
+    for refused in [require(&url, &stranger), require(&plain, &secured)] {
+        let unusable = prepare(&refused).await;
+        assert!(
+            matches!(unusable, Err(ShardError::Unusable { .. })),
+            "{unusable:?}"
+        );
+    }
 }
 
 /// The URL's parameters are for both.
@@ -178,8 +195,9 @@ async fn mariadb_is_reached_by_tls_and_by_nothing_else() {
     let plain = MariaDb::spawn().await;
     let [url, plain] =
         [server.port(), plain.port()].map(|port| format!("mysql://app@127.0.0.1:{port}/test"));
-    let names = ["ssl-ca", "ssl-cert", "ssl-key"];
-    only_by_tls(&secured, &url, &plain, "ssl-mode=VERIFY_IDENTITY", names).await;
+    for names in [["ssl-ca", "ssl-cert", "ssl-key"], ["ca", "cert", "key"]] {
+        only_by_tls(&secured, &url, &plain, "ssl-mode=VERIFY_IDENTITY", names).await;
+    }
 }
 
 #[tokio::test]

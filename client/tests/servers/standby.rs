@@ -3,7 +3,7 @@
 use ringfence_coordinator::{
     ids::ClientId,
     name::KeyPrefix,
-    shard::{ServerOptions, postgres},
+    shard::{ServerOptions, ShardError, postgres},
 };
 use ringfence_test_support::{Proxy, database::postgresql::PostgreSql, eventually};
 
@@ -26,8 +26,9 @@ enum Replication {
 struct Promoted {
     primary: PostgreSql,
     standby: PostgreSql,
-    /// At the address that clients know.
+    /// At the address that clients know, unless that has both servers.
     proxy: Proxy,
+    by_hosts: bool,
     replication: Replication,
     tables: postgres::Tables,
     has_the_record: bool,
@@ -59,6 +60,7 @@ impl Promoted {
             primary,
             standby,
             proxy,
+            by_hosts: false,
             replication,
             tables,
             has_the_record: false,
@@ -78,6 +80,12 @@ impl Promoted {
             replication: Replication::Never,
             ..origin
         }
+    }
+
+    /// The standby comes first.
+    fn url_of_both(&self) -> String {
+        let [standby, primary] = [&self.standby, &self.primary].map(PostgreSql::port);
+        format!("postgres://postgres@127.0.0.1:{standby},127.0.0.1:{primary}/postgres")
     }
 
     /// Whether the promoted standby has what is told it as the last.
@@ -111,7 +119,10 @@ async fn is_so(server: &PostgreSql, question: &str) {
 
 impl Returning for Promoted {
     fn url(&self) -> String {
-        url(self.proxy.port())
+        match self.by_hosts {
+            true => self.url_of_both(),
+            false => url(self.proxy.port()),
+        }
     }
 
     fn redis(&self) -> Option<String> {
@@ -157,6 +168,28 @@ async fn a_promoted_standby_without_the_last_commits_loses_no_lock_and_makes_new
     let mut shard = Promoted::of(Replication::Late, postgres::Tables::Logged).await;
     shard.has_the_record = true;
     holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+/// By an address that has both servers.
+#[tokio::test]
+#[ignore = "long: a promotion and a recovery period"]
+async fn a_promoted_standby_is_found_among_the_hosts_and_no_lock_is_lost() {
+    let mut shard = Promoted::of(Replication::Synchronous, postgres::Tables::Logged).await;
+    (shard.by_hosts, shard.has_the_record) = (true, true);
+    holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+#[tokio::test]
+async fn the_primary_among_several_hosts_is_the_shard() {
+    let mut shard = Promoted::of(Replication::Late, postgres::Tables::Logged).await;
+    let address = shard.url_of_both().parse().unwrap();
+    let options = ServerOptions::new(address, ClientId(7), KeyPrefix::default());
+    options.prepare().await.unwrap();
+    shard.primary.kill();
+    let failed = options.prepare().await.unwrap_err();
+    assert!(matches!(failed, ShardError::Unreachable { .. }), "{failed}");
+    shard.standby.promote().await;
+    options.prepare().await.unwrap();
 }
 
 /// What was answered is there. It makes newcomers wait all the same: nothing tells such a standby from another.

@@ -7,6 +7,13 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+#[cfg(feature = "postgres")]
+use rustls::{
+    DigitallySignedStruct, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{ServerName, UnixTime},
+};
 
 /// The trusted authorities and the client's certificate, read once for all connections.
 #[derive(Clone)]
@@ -17,23 +24,11 @@ impl Tls {
     /// certificate, if it has one; and its key. The error is in words for the user.
     pub(super) fn of(names: [&str; 3], paths: [Option<&str>; 3]) -> Result<Self, String> {
         let [ca, cert, key] = names;
-        let mut files = std::iter::zip(names, paths);
-        let files = [(); 3].map(|()| {
-            let (name, path) = files.next()?;
-            path.map(|path| read(name, path))
-        });
-        let [its_ca, its_cert, its_key] = files.map(Option::transpose);
-        let shown = match (its_cert?, its_key?) {
-            (None, None) => None,
-            (Some(chain), Some(private)) => {
-                Some((certificates(cert, &chain)?, private_key(key, &private)?))
-            }
-            _ => return Err(format!("{cert} and {key} go together")),
-        };
-        let trusted = match its_ca? {
-            Some(authorities) => certificates(ca, &authorities)?,
+        let trusted = match paths[0] {
+            Some(path) => certificates(ca, &read(ca, path)?)?,
             None => rustls_native_certs::load_native_certs().certs,
         };
+        let own = own_certificate([cert, key], [paths[1], paths[2]])?;
         let mut roots = RootCertStore::empty();
         let (added, _) = roots.add_parsable_certificates(trusted);
         if added == 0 {
@@ -41,7 +36,21 @@ impl Tls {
                 "no authority to trust: install ca-certificates, or use {ca}="
             ));
         }
-        let config = config(roots, shown).map_err(|error| error.to_string())?;
+        let config = config(roots, own).map_err(|error| error.to_string())?;
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// Encrypts, and trusts whoever answers. With the client's certificate and its key, if it has one.
+    #[cfg(feature = "postgres")]
+    pub(super) fn unchecked(names: [&str; 3], paths: [Option<&str>; 3]) -> Result<Self, String> {
+        let [_, cert, key] = names;
+        let own = own_certificate([cert, key], [paths[1], paths[2]])?;
+        let config = config(RootCertStore::empty(), own);
+        let mut config = config.map_err(|error| error.to_string())?;
+        let schemes = config.crypto_provider().signature_verification_algorithms;
+        config
+            .dangerous()
+            .set_certificate_verifier(Arc::new(AnyCertificate(schemes)));
         Ok(Self(Arc::new(config)))
     }
 
@@ -52,9 +61,63 @@ impl Tls {
 }
 
 /// The client's certificate, its chain, and its key.
-type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type Own = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn config(roots: RootCertStore, shown: Option<Shown>) -> Result<ClientConfig, rustls::Error> {
+fn own_certificate(names: [&str; 2], paths: [Option<&str>; 2]) -> Result<Option<Own>, String> {
+    let [cert, key] = names;
+    let file = |at: usize| paths[at].map(|path| read(names[at], path)).transpose();
+    match (file(0)?, file(1)?) {
+        (None, None) => Ok(None),
+        (Some(chain), Some(private)) => Ok(Some((
+            certificates(cert, &chain)?,
+            private_key(key, &private)?,
+        ))),
+        _ => Err(format!("{cert} and {key} go together")),
+    }
+}
+
+/// Takes any certificate whose key the server has.
+#[cfg(feature = "postgres")]
+#[derive(Debug)]
+struct AnyCertificate(WebPkiSupportedAlgorithms);
+
+#[cfg(feature = "postgres")]
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+fn config(roots: RootCertStore, shown: Option<Own>) -> Result<ClientConfig, rustls::Error> {
     // Chosen here instead of as the process's default, which is the application's to choose.
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -96,6 +159,30 @@ pub(super) fn take<const N: usize>(url: &str, names: [&str; N]) -> (String, [Opt
         true => (place.to_owned(), values),
         false => (format!("{place}?{others}"), values),
     }
+}
+
+/// The query parameters that name files of TLS at every kind of server: the authorities, the client's certificate and its
+/// key.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const FILES: [&str; 3] = ["ca", "cert", "key"];
+
+/// `url` without the parameters that name files of TLS: the names in use, those of every server or those of its `own`
+/// kind; and the paths.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) fn files(
+    url: &str,
+    own: [&'static str; 3],
+) -> (String, [&'static str; 3], [Option<String>; 3]) {
+    let (rest, shared) = take(url, FILES);
+    let (rest, theirs) = take(&rest, own);
+    let mut names = own;
+    let mut paths = theirs;
+    for (at, path) in shared.into_iter().enumerate() {
+        if path.is_some() {
+            (names[at], paths[at]) = (FILES[at], path);
+        }
+    }
+    (rest, names, paths)
 }
 
 /// The file at `path`, which the parameter `name` names.

@@ -9,7 +9,7 @@ use super::REASON_BYTES_MAX;
 /// Damage makes none of it by chance.
 const PASSWORD: &str = "pAssw0rd";
 
-const URLS: [&str; 18] = [
+const URLS: [&str; 20] = [
     "redis://user:pAssw0rd@db.example:7000/2",
     "redis://127.0.0.1",
     "rediss://user:pAssw0rd@[::1]:6380/0?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
@@ -23,6 +23,8 @@ const URLS: [&str; 18] = [
     "postgres://coin:pAssw0rd@db/locks?sslmode=verify-full&sslrootcert=/nowhere/ca.pem&sslcert=/nowhere/c",
     "mysql://coin:pAssw0rd@db/locks?ssl-mode=VERIFY_IDENTITY&ssl-ca=/nowhere/ca.pem&ssl-key=/nowhere/k",
     "postgres://coin:pAssw0rd@pool:6432/locks?direct=[::1]:6543",
+    "postgres://coin:pAssw0rd@a:1,b:2,[::1]:3/locks?sslmode=require&cert=/nowhere/c&key=/nowhere/k",
+    "postgres://coin:pAssw0rd@a,b/locks?target_session_attrs=read-write&sslmode=verify-full&ca=/nowhere/ca.pem",
     "etcd://coin:pAssw0rd@a:1,b,[::1]:3",
     "etcds://coin:pAssw0rd@a?ca=/nowhere/ca.pem&cert=/nowhere/c&key=/nowhere/k",
     "zookeeper://coin:pAssw0rd@a:1,b,[::1]:3/apps/locks",

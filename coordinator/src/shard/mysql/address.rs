@@ -6,18 +6,21 @@ use mysql_async::{ClientIdentity, Opts, OptsBuilder, SslOpts};
 
 use crate::shard::{
     server::{Kind, is_plain},
-    tls::{Tls, read, take},
+    tls::{Tls, files, read, take},
 };
 
-/// The query parameters of TLS: whether it is used, and those that name files.
-const SSL: [&str; 4] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
+/// The query parameter that says whether TLS is used.
+const MODE: &str = "ssl-mode";
+
+/// Those that name files of TLS, as MariaDB's programs have them.
+const FILES: [&str; 3] = ["ssl-ca", "ssl-cert", "ssl-key"];
 
 /// The address of a server: `mysql://user:password@host:port/database`, or `mariadb://`. Shown without user and password.
 ///
 /// `?ssl-mode=VERIFY_IDENTITY` is for TLS: the server's certificate must be for the host that the address names. It is
-/// checked against Mozilla's authorities, or against those in a file: `&ssl-ca=/path/ca.pem`. For servers that require a
-/// client certificate, `&ssl-cert=/path/client.pem&ssl-key=/path/client.key` names it and its key. All files are PEM. They
-/// are read when the address is parsed. If an application has several providers of cryptography for rustls, it must
+/// checked against Mozilla's authorities, or against those in a file: `&ca=/path/ca.pem`. For servers that require a client
+/// certificate, `&cert=/path/client.pem&key=/path/client.key` names it and its key. The names of MariaDB's programs,
+/// `ssl-ca`, `ssl-cert` and `ssl-key`, are the same. All files are PEM. They are read when the address is parsed. If an application has several providers of cryptography for rustls, it must
 /// install a default one.
 #[derive(Clone)]
 pub struct MysqlAddress {
@@ -56,9 +59,10 @@ impl MysqlAddress {
         if Kind::of(url) != Kind::Mysql {
             return Err(refused("it begins otherwise"));
         }
-        let (url, ssl) = take(&url.replacen("mariadb://", "mysql://", 1), SSL);
+        let (url, [mode]) = take(&url.replacen("mariadb://", "mysql://", 1), [MODE]);
+        let (url, names, paths) = files(&url, FILES);
         let opts = Opts::from_url(&url).map_err(|_| refused("it cannot be read"))?;
-        let tls = asked(ssl, tls).map_err(MysqlAddressError)?;
+        let tls = asked(mode.as_deref(), names, paths, tls).map_err(MysqlAddressError)?;
         let database = opts.db_name().filter(|name| !name.is_empty());
         let database = database.ok_or(refused("it names no database"))?;
         let host = match opts.ip_or_hostname() {
@@ -86,22 +90,29 @@ impl MysqlAddress {
     }
 }
 
-/// The TLS that the values of [`SSL`] ask for, or `known` instead of it.
-fn asked(ssl: [Option<String>; 4], known: Option<&SslOpts>) -> Result<Option<SslOpts>, String> {
-    let [mode, paths @ ..] = ssl.each_ref().map(Option::as_deref);
+/// The TLS that the parameters ask for, or `known` instead of it.
+fn asked(
+    mode: Option<&str>,
+    names: [&str; 3],
+    paths: [Option<String>; 3],
+    known: Option<&SslOpts>,
+) -> Result<Option<SslOpts>, String> {
+    let paths = paths.each_ref().map(Option::as_deref);
     match (mode, known) {
         (Some("VERIFY_IDENTITY"), Some(known)) => Ok(Some(known.clone())),
-        (Some("VERIFY_IDENTITY"), None) => of_files(paths).map(Some),
+        (Some("VERIFY_IDENTITY"), None) => of_files(names, paths).map(Some),
         (None | Some("DISABLED"), _) if paths == [None; 3] => Ok(None),
         (None | Some("DISABLED"), _) => {
-            Err("ssl-ca, ssl-cert and ssl-key are for ssl-mode=VERIFY_IDENTITY".into())
+            let [ca, cert, key] = names;
+            Err(format!(
+                "{ca}, {cert} and {key} are for ssl-mode=VERIFY_IDENTITY"
+            ))
         }
         _ => Err("ssl-mode is VERIFY_IDENTITY or DISABLED: certificates are checked always".into()),
     }
 }
 
-fn of_files(paths: [Option<&str>; 3]) -> Result<SslOpts, String> {
-    let [_, names @ ..] = SSL;
+fn of_files(names: [&str; 3], paths: [Option<&str>; 3]) -> Result<SslOpts, String> {
     let [ca, cert, key] = paths;
     if paths != [None; 3] {
         // Says what is wrong with them, and where.

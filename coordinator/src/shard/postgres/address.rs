@@ -4,16 +4,20 @@ use std::{fmt, str::FromStr};
 
 use tokio_postgres::{
     Config,
-    config::{Host, SslMode},
+    config::{Host, SslMode, TargetSessionAttrs},
 };
 
+use super::password;
 use crate::shard::{
     server::{Kind, is_plain},
-    tls::{Tls, take},
+    tls::{Tls, files, take},
 };
 
-/// The query parameters of TLS: whether it is used, and those that name files.
-const SSL: [&str; 4] = ["sslmode", "sslrootcert", "sslcert", "sslkey"];
+/// The query parameter that says whether TLS is used.
+const MODE: &str = "sslmode";
+
+/// Those that name files of TLS, as libpq has them.
+const FILES: [&str; 3] = ["sslrootcert", "sslcert", "sslkey"];
 
 /// The query parameter that names the server itself.
 const DIRECT: &str = "direct";
@@ -23,21 +27,35 @@ const NOT_DIRECT: [&str; 4] = [DIRECT, "host", "hostaddr", "port"];
 
 /// The address of a server: `postgres://user:password@host:port/database`. Shown without user and password.
 ///
+/// With several hosts, `host:port,host:port`, it is that of the primary among them: they are tried in this order, and one
+/// that is a standby is left out. Without a password in the URL, it is that of `PGPASSWORD`, or of the file that
+/// `PGPASSFILE` names, or `~/.pgpass`.
+///
 /// `?direct=host:port` is for a transaction pooler at the address, and names the server behind it. Messages and the making
 /// of tables take that way. Everything else in the URL counts for both.
 ///
 /// `?sslmode=verify-full` is for TLS: the server's certificate must be for the host that the address names. It is checked
-/// against the system's authorities, or against those in a file: `&sslrootcert=/path/ca.pem`. For servers that require a
-/// client certificate, `&sslcert=/path/client.pem&sslkey=/path/client.key` names it and its key. All files are PEM. They
-/// are read when the address is parsed.
+/// against the system's authorities, or against those in a file: `&ca=/path/ca.pem`. For servers that require a client
+/// certificate, `&cert=/path/client.pem&key=/path/client.key` names it and its key. libpq's names of these parameters,
+/// `sslrootcert`, `sslcert` and `sslkey`, are the same. All files are PEM. They are read when the address is parsed.
+/// `?sslmode=require` encrypts and does not check the server's certificate: whoever can answer in its place can read and
+/// change everything.
 #[derive(Clone)]
 pub struct PostgresAddress {
-    pub(super) config: Config,
+    /// One for each host.
+    pub(super) configs: Vec<Config>,
     /// `None`: without TLS.
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<Secured>,
     /// The server behind the pooler that is at the address.
     direct: Option<Box<PostgresAddress>>,
     shown: String,
+}
+
+/// TLS, and its mode.
+#[derive(Clone)]
+pub(super) struct Secured {
+    mode: &'static str,
+    pub(super) tls: Tls,
 }
 
 /// The address is not one of PostgreSQL. It is not repeated: it may have a password.
@@ -53,7 +71,7 @@ impl PostgresAddress {
     /// [`PostgresAddressError`].
     pub(crate) fn sibling(&self, shown: &str) -> Result<Self, PostgresAddressError> {
         let mut sibling = Self::parse(shown, self.tls.as_ref())?;
-        sibling.log_in_as(&self.config);
+        sibling.log_in_as(&self.configs[0]);
         Ok(sibling)
     }
 
@@ -69,11 +87,13 @@ impl PostgresAddress {
 
     /// Takes over the user and the password of `known`.
     fn log_in_as(&mut self, known: &Config) {
-        if let Some(user) = known.get_user() {
-            self.config.user(user);
-        }
-        if let Some(password) = known.get_password() {
-            self.config.password(password);
+        for config in &mut self.configs {
+            if let Some(user) = known.get_user() {
+                config.user(user);
+            }
+            if let Some(password) = known.get_password() {
+                config.password(password);
+            }
         }
         if let Some(direct) = &mut self.direct {
             direct.log_in_as(known);
@@ -86,59 +106,80 @@ impl PostgresAddress {
     }
 
     /// A server with TLS is reached as `tls` says; if that is `None`, as the URL says.
-    fn parse(url: &str, tls: Option<&Tls>) -> Result<Self, PostgresAddressError> {
+    fn parse(url: &str, tls: Option<&Secured>) -> Result<Self, PostgresAddressError> {
+        let refused = |reason: &str| PostgresAddressError(reason.to_owned());
         if Kind::of(url) != Kind::Postgres {
-            return Err(PostgresAddressError("it begins otherwise".into()));
+            return Err(refused("it begins otherwise"));
         }
         let (rest, _) = take(url, [DIRECT]);
-        let (rest, ssl) = take(&rest, SSL);
+        let (rest, [mode]) = take(&rest, [MODE]);
+        let (rest, names, paths) = files(&rest, FILES);
         let config = rest.parse::<Config>();
-        let mut config = config.map_err(|_| PostgresAddressError("it cannot be read".into()))?;
-        let tls = asked(ssl, tls).map_err(PostgresAddressError)?;
+        let mut config = config.map_err(|_| refused("it cannot be read"))?;
+        let tls = asked(mode.as_deref(), names, paths, tls).map_err(PostgresAddressError)?;
         config.ssl_mode(match tls {
             Some(_) => SslMode::Require,
             None => SslMode::Disable,
         });
-        let [host] = config.get_hosts() else {
-            let reason = "it names one server";
-            return Err(PostgresAddressError(reason.into()));
-        };
+        let hosts = config.get_hosts();
+        let are_several = hosts.len() > 1;
+        if hosts.is_empty() {
+            return Err(refused("it names no server"));
+        }
+        if are_several && hosts.iter().any(|host| matches!(host, Host::Unix(_))) {
+            return Err(refused("of several servers, each is a host"));
+        }
         let database = config.get_dbname().or(config.get_user());
         let database = database.unwrap_or("postgres");
-        let is_plain_host = match host {
+        let is_plain_host = |host: &Host| match host {
             Host::Tcp(host) => is_plain(host, ":") && !host.is_empty(),
             Host::Unix(folder) => folder.to_str().is_some_and(|folder| is_plain(folder, "/")),
         };
-        if !is_plain_host || !is_plain(database, "") || database.is_empty() {
+        let are_plain = hosts.iter().all(is_plain_host);
+        if !are_plain || !is_plain(database, "") || database.is_empty() {
             let reason = "the host and the database are of letters, digits, '_', '-', '.' and '$'; other characters of \
                           a user or a password are percent-encoded";
             return Err(PostgresAddressError(reason.into()));
         }
-        if tls.is_some() && matches!(host, Host::Unix(_)) {
-            return Err(PostgresAddressError(
-                "sslmode=verify-full is for a host".into(),
-            ));
+        if tls.is_some() && matches!(hosts, [Host::Unix(_)]) {
+            return Err(refused("sslmode is for a host"));
         }
-        let mut direct = Self::behind(url, &config, database, tls.as_ref())?;
+        let mut configs: Vec<Config> = match are_several {
+            true => (0..hosts.len()).map(|at| of_host(&config, at)).collect(),
+            false => vec![config.clone()],
+        };
+        let places: Vec<String> = configs.iter().map(place).collect();
+        if (1..places.len()).any(|at| places[..at].contains(&places[at])) {
+            return Err(refused("a server is named twice"));
+        }
+        let mut direct = Self::behind(url, &places, database, tls.as_ref())?;
+        for (config, place) in configs.iter_mut().zip(&places) {
+            if config.get_password().is_none()
+                && let Some(password) = password::of(config, place, database)
+            {
+                config.password(password);
+            }
+        }
         if let Some(direct) = &mut direct {
-            direct.log_in_as(&config);
+            direct.log_in_as(&configs[0]);
         }
-        let behind = direct.as_deref().map(|direct| place(&direct.config));
-        let shown = shown(&config, database, behind, tls.is_some());
+        let behind = direct.as_deref().map(|direct| place(&direct.configs[0]));
+        let mode = tls.as_ref().map(|tls| tls.mode);
+        let shown = shown(&configs, database, behind, mode);
         Ok(Self {
-            config,
+            configs,
             tls,
             direct,
             shown,
         })
     }
 
-    /// The server that `url` names beside a pooler, which is at `config`.
+    /// The server that `url` names beside a pooler, which is at the one of `places`.
     fn behind(
         url: &str,
-        config: &Config,
+        places: &[String],
         database: &str,
-        tls: Option<&Tls>,
+        tls: Option<&Secured>,
     ) -> Result<Option<Box<Self>>, PostgresAddressError> {
         let query = url.rsplit_once('?').map_or("", |(_, query)| query);
         let (query, [direct, ..]) = take(&format!("?{query}"), NOT_DIRECT);
@@ -147,7 +188,9 @@ impl PostgresAddress {
         };
         let server = Self::parse(&format!("postgres://{direct}/{database}{query}"), tls);
         match server {
-            Ok(server) if is_plain(&direct, ":[]") && place(&server.config) != place(config) => {
+            Ok(server)
+                if is_plain(&direct, ":[]") && places.len() == 1 && !places.contains(&direct_of(&server)) =>
+            {
                 Ok(Some(Box::new(server)))
             }
             _ => Err(PostgresAddressError(
@@ -155,6 +198,40 @@ impl PostgresAddress {
             )),
         }
     }
+}
+
+/// The parts of `config` for the host at that place among several.
+fn of_host(config: &Config, at: usize) -> Config {
+    let mut one = Config::new();
+    if let Some(user) = config.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = config.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = config.get_options() {
+        one.options(options);
+    }
+    if let Host::Tcp(host) = &config.get_hosts()[at] {
+        one.host(host);
+    }
+    let ports = config.get_ports();
+    if let Some(port) = ports.get(at).or(ports.first()) {
+        one.port(*port);
+    }
+    one.ssl_mode(config.get_ssl_mode())
+        .channel_binding(config.get_channel_binding())
+        // A standby answers, too.
+        .target_session_attrs(TargetSessionAttrs::ReadWrite);
+    one
+}
+
+/// Host and port of the server behind a pooler.
+fn direct_of(server: &PostgresAddress) -> String {
+    place(&server.configs[0])
 }
 
 /// Host and port, if it is not a socket.
@@ -172,34 +249,62 @@ fn port(config: &Config) -> u16 {
 }
 
 /// The URL without what is secret or of this machine alone.
-fn shown(config: &Config, database: &str, direct: Option<String>, has_tls: bool) -> String {
-    let socket = match config.get_hosts() {
-        [Host::Unix(folder)] => Some(format!("host={}&port={}", folder.display(), port(config))),
+fn shown(
+    configs: &[Config],
+    database: &str,
+    direct: Option<String>,
+    tls: Option<&'static str>,
+) -> String {
+    let socket = match configs[0].get_hosts() {
+        [Host::Unix(folder)] => {
+            let port = port(&configs[0]);
+            Some(format!("host={}&port={port}", folder.display()))
+        }
         _ => None,
     };
     let direct = direct.map(|place| format!("{DIRECT}={place}"));
-    let tls = has_tls.then(|| "sslmode=verify-full".to_owned());
+    let tls = tls.map(|mode| format!("{MODE}={mode}"));
     let query: Vec<String> = [socket, direct, tls].into_iter().flatten().collect();
     let mark = if query.is_empty() { "" } else { "?" };
-    let (place, query) = (place(config), query.join("&"));
-    format!("postgres://{place}/{database}{mark}{query}")
+    let places: Vec<String> = configs.iter().map(place).collect();
+    let (places, query) = (places.join(","), query.join("&"));
+    format!("postgres://{places}/{database}{mark}{query}")
 }
 
-/// The TLS that the values of [`SSL`] ask for, or `known` instead of it.
-fn asked(ssl: [Option<String>; 4], known: Option<&Tls>) -> Result<Option<Tls>, String> {
-    let [mode, paths @ ..] = ssl.each_ref().map(Option::as_deref);
-    match (mode, known) {
-        (Some("verify-full"), Some(known)) => Ok(Some(known.clone())),
-        (Some("verify-full"), None) => {
-            let [_, files @ ..] = SSL;
-            Tls::of(files, paths).map(Some)
+/// The TLS that the parameters ask for, or `known` instead of it.
+fn asked(
+    mode: Option<&str>,
+    names: [&str; 3],
+    paths: [Option<String>; 3],
+    known: Option<&Secured>,
+) -> Result<Option<Secured>, String> {
+    let paths = paths.each_ref().map(Option::as_deref);
+    let mode = match mode {
+        None | Some("disable") if paths == [None; 3] => return Ok(None),
+        None | Some("disable") => {
+            let [ca, cert, key] = names;
+            return Err(format!(
+                "{ca}, {cert} and {key} are for sslmode=verify-full"
+            ));
         }
-        (None | Some("disable"), _) if paths == [None; 3] => Ok(None),
-        (None | Some("disable"), _) => {
-            Err("sslrootcert, sslcert and sslkey are for sslmode=verify-full".into())
+        Some("verify-full") => "verify-full",
+        Some("require") if paths[0].is_some() => {
+            let ca = names[0];
+            return Err(format!(
+                "{ca} is for sslmode=verify-full: require checks no certificate"
+            ));
         }
-        _ => Err("sslmode is verify-full or disable: certificates are checked always".into()),
+        Some("require") => "require",
+        Some(_) => return Err("sslmode is verify-full, require or disable".into()),
+    };
+    if let Some(known) = known.filter(|known| known.mode == mode) {
+        return Ok(Some(known.clone()));
     }
+    let tls = match mode {
+        "require" => Tls::unchecked(names, paths)?,
+        _ => Tls::of(names, paths)?,
+    };
+    Ok(Some(Secured { mode, tls }))
 }
 
 impl FromStr for PostgresAddress {
@@ -236,7 +341,7 @@ mod tests {
             "postgres://db:6543/locks postgres://db:6543/locks"
         );
         let sibling = address.sibling("postgres://other:1/locks").expect("one");
-        assert_eq!(sibling.config.get_password(), Some(&b"s3cret"[..]));
+        assert_eq!(sibling.configs[0].get_password(), Some(&b"s3cret"[..]));
         assert_eq!(sibling.as_str(), "postgres://other:1/locks");
         let error = "postgres://coin:s3cret@db:port".parse::<PostgresAddress>();
         assert!(!error.expect_err("no port").to_string().contains("s3cret"));
@@ -253,15 +358,15 @@ mod tests {
         let server = address.server();
         assert_eq!(server.as_str(), "postgres://db:5432/locks");
         assert_eq!(
-            server.config.get_connect_timeout(),
+            server.configs[0].get_connect_timeout(),
             Some(&Duration::from_secs(7))
         );
         let other = address.sibling("postgres://pool/locks?direct=[::1]:7");
         let other = other.expect("one");
         assert_eq!(other.as_str(), "postgres://pool:5432/locks?direct=[::1]:7");
         for server in [server, other.server()] {
-            assert_eq!(server.config.get_user(), Some("coin"));
-            assert_eq!(server.config.get_password(), Some(&b"s3cret"[..]));
+            assert_eq!(server.configs[0].get_user(), Some("coin"));
+            assert_eq!(server.configs[0].get_password(), Some(&b"s3cret"[..]));
         }
         let socket: PostgresAddress = "postgres:///locks?host=/run/pool&direct=db:1"
             .parse()
@@ -294,9 +399,11 @@ mod tests {
         let plain: PostgresAddress = "postgres://db/locks?sslmode=disable".parse().expect("one");
         assert!(plain.tls.is_none() && plain.as_str() == "postgres://db:5432/locks");
         for (query, why) in [
-            ("sslmode=require", "verify-full or disable"),
-            ("sslmode=prefer", "verify-full or disable"),
+            ("sslmode=prefer", "verify-full, require or disable"),
             ("sslrootcert=/ca.pem", "for sslmode=verify-full"),
+            ("ca=/ca.pem", "for sslmode=verify-full"),
+            ("sslmode=require&ca=/none", "require checks no certificate"),
+            ("sslmode=verify-full&ca=/none", "ca=/none: "),
             (
                 "sslmode=verify-full&sslrootcert=/none",
                 "sslrootcert=/none: ",
@@ -306,6 +413,38 @@ mod tests {
             let error = format!("postgres://db/locks?{query}").parse::<PostgresAddress>();
             let error = error.expect_err(query).to_string();
             assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn several_hosts_are_one_address() {
+        let url = "postgres://coin:s3cret@a,b:6543,[::1]:7/locks?sslmode=require";
+        let address: PostgresAddress = url.parse().expect("one");
+        let shown = "postgres://a:5432,b:6543,[::1]:7/locks?sslmode=require";
+        assert_eq!(address.as_str(), shown);
+        assert_eq!(address.configs.len(), 3);
+        let sibling = address.sibling(shown).expect("one");
+        assert_eq!(sibling.as_str(), shown);
+        for config in sibling.configs {
+            assert_eq!(config.get_user(), Some("coin"));
+            assert_eq!(config.get_password(), Some(&b"s3cret"[..]));
+            assert_eq!(config.get_dbname(), Some("locks"));
+            assert_eq!(
+                config.get_target_session_attrs(),
+                TargetSessionAttrs::ReadWrite
+            );
+            assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        }
+        for (url, why) in [
+            ("postgres://a,a:5432/locks", "named twice"),
+            ("postgres://a,b/locks?direct=c", "?direct=db:5432"),
+            ("postgres://%2Frun%2Fa,b/locks", "each is a host"),
+        ] {
+            let error = url
+                .parse::<PostgresAddress>()
+                .map(|address| address.to_string());
+            let error = error.expect_err(url).to_string();
+            assert!(error.contains(why), "{url}: {error}");
         }
     }
 

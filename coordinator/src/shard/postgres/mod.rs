@@ -7,6 +7,7 @@ mod address;
 mod calls;
 mod error;
 mod inbox;
+mod password;
 mod session;
 mod wire;
 

@@ -9,7 +9,9 @@ use std::{
 };
 
 use tokio::time::timeout;
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, Socket, tls::MakeTlsConnect};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Connection, Error, Socket, tls::MakeTlsConnect,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
@@ -42,8 +44,24 @@ impl Wire {
         options: &PostgresOptions,
         to: &PostgresAddress,
     ) -> Result<Self, ShardError> {
+        let mut failed = None;
+        for config in &to.configs {
+            match Self::connect_by(options, to, config.clone()).await {
+                Ok(wire) => return Ok(wire),
+                // Of several, that of the last one that may serve later.
+                Err(error @ ShardError::Unreachable { .. }) => failed = Some(error),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        Err(failed.expect("an address has a host"))
+    }
+
+    async fn connect_by(
+        options: &PostgresOptions,
+        to: &PostgresAddress,
+        mut config: Config,
+    ) -> Result<Self, ShardError> {
         let address = to.to_string();
-        let mut config = to.config.clone();
         config.application_name(format!("ringfence {}", options.prefix));
         let unusable = |reason: String| ShardError::Unusable {
             reason: format!("{address}: {reason}"),
@@ -52,7 +70,8 @@ impl Wire {
             reason: format!("{address}: {reason}"),
         };
         // Without TLS it is not used.
-        let tls = to.tls.clone().map_or_else(Tls::distrustful, Ok);
+        let tls = to.tls.clone().map(|secured| secured.tls);
+        let tls = tls.map_or_else(Tls::distrustful, Ok);
         let tls = tls.map_err(|error| unusable(error.to_string()))?;
         let connector = MakeRustlsConnect::new((*tls.0).clone());
         let connected = timeout(options.connect_timeout, config.connect(connector)).await;
