@@ -1,6 +1,6 @@
 //! Messages to one client. The server has no way to push them: they are taken from a table.
 
-use std::{collections::VecDeque, fmt, future::pending, time::Duration};
+use std::{collections::VecDeque, fmt, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -25,6 +25,9 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The same, while the process commits nothing: a waiter asks again within [`TICKET_KEEP`].
 const POLL_IDLE: Duration = Duration::from_secs(1);
+
+/// The same, for news of the topology: every process reads them all the time.
+const POLL_NEWS: Duration = Duration::from_millis(500);
 
 /// A connection that takes the messages to one client.
 pub(super) struct MysqlInbox {
@@ -75,15 +78,13 @@ impl MysqlInbox {
 
 impl Taker {
     async fn look(mut self) -> (Self, Result<Vec<String>, ShardError>) {
-        sleep(POLL).await;
-        let commits = async {
+        if self.client == WATCHERS {
+            sleep(POLL_NEWS).await;
+        } else {
+            sleep(POLL).await;
             let is_recent = |last: &Instant| last.elapsed() < TICKET_KEEP;
-            // Without a sender, nobody will.
-            if self.committed.wait_for(is_recent).await.is_err() {
-                pending::<()>().await;
-            }
-        };
-        let _ = timeout(POLL_IDLE, commits).await;
+            let _ = timeout(POLL_IDLE, self.committed.wait_for(is_recent)).await;
+        }
         let taken = self.take().await;
         (self, taken)
     }
