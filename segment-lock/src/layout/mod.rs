@@ -3,9 +3,10 @@
 //! The manifest is one record, changed by compare-and-swap only. The methods here make its changes: each returns the
 //! record to swap in. A layout is never changed or dropped, so a request has the same home permanently.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     Effect, RequestId, Terms,
@@ -29,7 +30,6 @@ pub struct Layout {
 
 /// An account's manifest: its layouts so far, and the places of its segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Manifest {
     terms: Terms,
     layouts: Vec<Layout>,
@@ -48,6 +48,9 @@ pub struct Manifest {
     /// The content of each segment when it was last seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     seen: Vec<Option<Seen>>,
+    /// What later releases write here. It is kept as it is.
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
 }
 
 #[expect(
@@ -145,6 +148,7 @@ impl Manifest {
             restored: false,
             mark_ms: 0,
             seen: Vec::new(),
+            others: BTreeMap::new(),
         }
     }
 

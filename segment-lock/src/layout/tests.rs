@@ -77,6 +77,22 @@ fn a_restored_plan_that_may_have_been_in_force_is_a_layout_and_what_it_may_have_
 }
 
 #[test]
+fn what_a_later_release_writes_is_kept() {
+    let text = created(1)
+        .encode()
+        .replacen('{', r#"{"unit":"EUR","floor":{"units":-5},"#, 1);
+    let manifest = Manifest::decode(&text).unwrap();
+    let next = manifest.plan(2, 100, nowhere).unwrap().commit(2).unwrap();
+    let text = next.encode();
+    assert!(text.contains(r#""unit":"EUR""#) && text.contains(r#""floor":{"units":-5}"#));
+    assert_eq!(Manifest::decode(&text).unwrap(), next);
+    let restored = Manifest::decode(&text)
+        .unwrap()
+        .restored(&created(1), false);
+    assert!(restored.encode().contains(r#""unit":"EUR""#));
+}
+
+#[test]
 fn a_layout_begins_after_the_one_before() {
     let manifest = created(1).plan(2, 100, nowhere).unwrap().commit(2).unwrap();
     let next = manifest.plan(3, 7, nowhere).unwrap().planned().unwrap();
