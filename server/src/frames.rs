@@ -95,9 +95,9 @@ impl Frames {
             (self.count, self.since) = (0, Instant::now());
         }
         self.count += 1;
-        match self.count {
-            count if count > SETTINGS_MAX => Err(TooMany),
-            _ => Ok(()),
+        match self.count > SETTINGS_MAX {
+            true => Err(TooMany),
+            false => Ok(()),
         }
     }
 }
