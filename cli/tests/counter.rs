@@ -118,6 +118,127 @@ async fn a_reservation_is_spent_or_comes_back_and_a_transfer_arrives() {
 }
 
 #[tokio::test]
+async fn an_id_tells_what_was_decided() {
+    let servers = founded().await;
+    for account in ["coins", "closed"] {
+        done(&servers, &["create", account]);
+    }
+    done(&servers, &["deposit", "coins", "100"]);
+    let find = |id: &str| done(&servers, &["find", "coins", id]);
+    let at = done(&servers, &["deposit", "coins", "1"])["request"].clone();
+    let (time, _) = at
+        .as_str()
+        .and_then(|id| id.split_once(':'))
+        .expect("an id");
+    // Names as customers choose them.
+    let [bought, held, moved] =
+        ["order.7:b@é", "held", "moved"].map(|name| format!("{time}:{name}"));
+    assert_eq!(find(&bought)["outcome"], "never seen");
+    done(&servers, &["deduct", "coins", "30", "--id", &bought]);
+    let found = find(&bought);
+    assert_eq!(found["outcome"], "applied");
+    assert_eq!(found["request"], bought);
+    done(&servers, &["reserve", "coins", "5", "--id", &held]);
+    let found = find(&held);
+    assert_eq!(
+        (&found["outcome"], &found["amount"]),
+        (&"open".into(), &"5".into())
+    );
+    done(&servers, &["cancel", "coins", "--id", &held]);
+    let found = find(&held);
+    assert_eq!(
+        (&found["outcome"], &found["state"]),
+        (&"refused".into(), &"cancelled".into())
+    );
+    done(&servers, &["close", "closed"]);
+    counter(
+        &servers,
+        &["transfer", "coins", "closed", "5", "--id", &moved],
+    );
+    assert_eq!(find(&moved)["state"], "returned");
+
+    let told = counter(&servers, &["find", "coins", &format!("{time}:never")]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let advice = format!("ringfence counter cancel coins --id {time}:never");
+    assert!(
+        told.stdout.starts_with("never seen: ") && told.stdout.contains(&advice),
+        "{told:?}"
+    );
+    let nobody = counter(&servers, &["find", "nobody", &bought]);
+    assert_eq!(nobody.code, 1, "{nobody:?}");
+    let more = counter(&servers, &["find", "coins", &format!("{bought} and")]);
+    assert_eq!(more.code, 2, "{more:?}");
+    assert!(more.stderr.contains("more copied than the id"), "{more:?}");
+}
+
+#[tokio::test]
+async fn accounts_are_listed_by_what_they_need_and_accepted_together() {
+    let mut servers = founded().await;
+    for nth in 0..12 {
+        let name = format!("coins/{nth}");
+        done(&servers, &["create", &name, "--segments", "2"]);
+        done(&servers, &["deposit", &name, "100"]);
+    }
+    done(&servers, &["create", "stock"]);
+    done(&servers, &["reserve", "coins/3", "40"]);
+    // Segmented locks have manifests, too.
+    let list = |servers: &Servers, args: &[&str]| {
+        let listed = done(servers, &[&["list"], args].concat());
+        let accounts = listed["accounts"].as_array().expect("a list").clone();
+        let name = |account: &Value| account["account"].as_str().expect("a name").to_owned();
+        let names: Vec<String> = accounts.iter().map(name).collect();
+        (names, accounts)
+    };
+    let (names, accounts) = list(&servers, &[]);
+    assert_eq!((names.len(), &*names[12]), (13, "stock"));
+    let three = accounts
+        .iter()
+        .find(|account| account["account"] == "coins/3");
+    let three = three.expect("it is listed");
+    assert_eq!(
+        (&three["available"], &three["held"]),
+        (&"60".into(), &"40".into())
+    );
+    assert_eq!(
+        list(&servers, &["--prefix", "coins/1"]).0,
+        ["coins/1", "coins/10", "coins/11"]
+    );
+    assert_eq!(list(&servers, &["--held"]).0, ["coins/3"]);
+    let none: [&str; 0] = [];
+    assert_eq!(list(&servers, &["--in-doubt", "--lost"]).0, none);
+    let few = done(&servers, &["list", "--limit", "5"]);
+    assert_eq!(
+        (few["accounts"].as_array().map(Vec::len), &few["left_off"]),
+        (Some(5), &8.into())
+    );
+
+    // Its manifests are gone, and the copies of them are at the other one.
+    servers.servers[1].kill();
+    servers.servers[1].restart().await.unwrap();
+    eventually("those that lost something are listed", async || {
+        let (names, _) = list(&servers, &[]);
+        let (lost, _) = list(&servers, &["--lost", "--in-doubt"]);
+        names.len() == 13 && lost.len() == 13
+    })
+    .await;
+    let accepted = done(&servers, &["accept", "--all", "--prefix", "coins/"]);
+    assert_eq!(
+        (&accepted["accounts"], &accepted["failed"]),
+        (&12.into(), &0.into())
+    );
+    assert_eq!(list(&servers, &["--lost", "--in-doubt"]).0, ["stock"]);
+    let again = done(&servers, &["accept", "--all", "--prefix", "coins/"]);
+    assert_eq!(again["accounts"], 0);
+    assert_eq!(
+        done(&servers, &["sweep", "--all", "--prefix", "coins/"])["accounts"],
+        12
+    );
+    done(&servers, &["deduct", "coins/3", "1"]);
+    let both = counter(&servers, &["accept", "stock", "--all"]);
+    assert_eq!(both.code, 2, "{both:?}");
+}
+
+#[tokio::test]
 async fn failures_give_the_reason_and_the_next_step() {
     let mut servers = founded().await;
     done(&servers, &["create", "coins"]);

@@ -1,7 +1,7 @@
 //! One account.
 
 use ringfence_segment_lock::{
-    self as segments, Account, Amount, Balance, CounterError, Ended, Inspection, RequestId,
+    self as segments, Account, Amount, Balance, CounterError, Ended, Found, Inspection, RequestId,
     Reserved, Swept,
 };
 
@@ -136,6 +136,15 @@ impl Counter {
                 Err(CounterError::NoDestination { to })
             }
         }
+    }
+
+    /// Looks up the decision on the request with that id, of whatever kind. Decides nothing.
+    ///
+    /// # Errors
+    ///
+    /// No account, or no answer; the segment that knows the request is lost or in doubt.
+    pub async fn find(&self, id: &RequestId) -> Result<Found, CounterError> {
+        call!(await self, find, id)
     }
 
     /// The balance by one read of each segment: fast, and not exact. Changes between the first read and the last may

@@ -1,15 +1,14 @@
 //! The counters of a namespace: accounts of money, coins or stock.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use ringfence_coordinator::{
-    clock::Clock,
+    engine::Engine,
     name::{NameError, Namespace, hex},
-    random::Random,
 };
 use ringfence_segment_lock::{self as segments, Account, CounterError, RequestId, Storage, Terms};
 
-use crate::{Client, Counter, account::At};
+use crate::{AccountList, Client, Counter, account::At};
 
 /// The counters of a namespace. Made by [`Client::counters`]. Cheap to clone.
 ///
@@ -36,8 +35,8 @@ use crate::{Client, Counter, account::At};
 #[derive(Clone, Debug)]
 pub struct Counters {
     place: Place,
-    clock: Arc<dyn Clock>,
-    random: Arc<Random>,
+    namespace: Namespace,
+    engine: Engine,
 }
 
 /// Where the accounts are.
@@ -66,8 +65,8 @@ impl Client {
     fn counters_in(&self, namespace: &Namespace) -> Counters {
         Counters {
             place: self.place_of(namespace),
-            clock: self.engine.clock().clone(),
-            random: self.engine.random().clone(),
+            namespace: namespace.clone(),
+            engine: self.engine.clone(),
         }
     }
 
@@ -127,6 +126,16 @@ impl Counters {
         }))
     }
 
+    /// The accounts whose names begin with `prefix`, page by page. Sends no request yet.
+    pub fn list(&self, prefix: &str) -> AccountList {
+        #[cfg(feature = "service")]
+        if let Place::Service(accounts) = &self.place {
+            return accounts.list(prefix.to_owned());
+        }
+        let names = self.engine.accounts(&self.namespace);
+        AccountList::at_shards(names, self.clone(), prefix.to_owned())
+    }
+
     /// The id of a new request, created now. Keep it for repeats: its time is part of the id.
     ///
     /// # Errors
@@ -138,7 +147,7 @@ impl Counters {
 
     /// The id of a new request, created now, with a unique name.
     pub fn new_request(&self) -> RequestId {
-        let name = hex::<32>(self.random.id());
+        let name = hex::<32>(self.engine.random().id());
         let name = std::str::from_utf8(&name).expect("digits are text");
         RequestId::new(self.now_ms(), name).expect("32 digits are a name")
     }
@@ -150,6 +159,6 @@ impl Counters {
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.clock.unix().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.engine.clock().unix().as_millis()).unwrap_or(u64::MAX)
     }
 }

@@ -28,6 +28,7 @@
 //! | callers without tokio | [`blocking`]: the same locks and multi-locks; `block_on` for the rest | the same | the same | the same |
 
 mod account;
+mod account_list;
 pub mod blocking;
 mod builder;
 mod client;
@@ -52,6 +53,7 @@ mod stop;
 mod terms;
 
 pub use account::Counter;
+pub use account_list::{AccountList, AccountListPage, ListedAccount};
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use counters::Counters;

@@ -135,7 +135,11 @@ func reservation(answer interface{ GetState() pb.ReservationState }, err error) 
 	if err != nil {
 		return "", err
 	}
-	return Reservation(strings.TrimPrefix(answer.GetState().String(), "RESERVATION_STATE_")), nil
+	return reservationOf(answer.GetState()), nil
+}
+
+func reservationOf(state pb.ReservationState) Reservation {
+	return Reservation(strings.TrimPrefix(state.String(), "RESERVATION_STATE_"))
 }
 
 // Reserve sets an amount aside until it is confirmed or cancelled, or until the deadline, by the shard's clock: the same
@@ -158,6 +162,60 @@ func (a *Account) Confirm(ctx context.Context, id RequestID) (Reservation, error
 func (a *Account) Cancel(ctx context.Context, id RequestID) (Reservation, error) {
 	request := &pb.CancelRequest{Account: a.name, Id: id.message()}
 	return reservation(repeat(ctx, a.client, 0, service.Cancel, request))
+}
+
+// Decision is what was decided on a request.
+type Decision string
+
+// The decisions on a request.
+const (
+	DecisionDone         Decision = "DONE"         // applied: the deposit or the deduction took effect
+	DecisionInsufficient Decision = "INSUFFICIENT" // refused: the whole account had too little
+	DecisionHeld         Decision = "HELD"         // open: the amount is set aside
+	DecisionConfirmed    Decision = "CONFIRMED"    // applied: the reserved amount was spent
+	DecisionCancelled    Decision = "CANCELLED"    // refused: the reservation was cancelled
+	DecisionExpired      Decision = "EXPIRED"      // refused: the reservation came back at its deadline
+	DecisionSent         Decision = "SENT"         // open: the transfer has left and has not arrived; a repeat finishes it
+	DecisionDelivered    Decision = "DELIVERED"    // applied: the transfer arrived
+	DecisionReturned     Decision = "RETURNED"     // refused: the destination refused the transfer, and the amount is back
+	// DecisionNeverSeen: the request may be on its way. Repeat it, or cancel it, so that it is refused when it arrives.
+	DecisionNeverSeen Decision = "NEVER_SEEN"
+	// DecisionForgotten: the id is older than what the account remembers. The request was applied, refused, or never seen.
+	DecisionForgotten Decision = "FORGOTTEN"
+)
+
+// Found is what was decided on a request.
+type Found struct {
+	Decision Decision
+	// Amount is that of DecisionHeld and DecisionSent.
+	Amount int64
+	// Deadline is that of DecisionHeld: the time at which the amount comes back by itself.
+	Deadline time.Time
+	// To is the destination of DecisionSent.
+	To string
+	// ForgottenUntil is for DecisionForgotten: requests created at this time or before may be forgotten.
+	ForgottenUntil time.Time
+}
+
+// Find returns what was decided on the request with that id, of whatever kind. It decides nothing.
+func (a *Account) Find(ctx context.Context, id RequestID) (Found, error) {
+	request := &pb.FindRequest{Account: a.name, Id: id.message()}
+	answer, err := repeat(ctx, a.client, 0, service.Find, request)
+	if err != nil {
+		return Found{}, err
+	}
+	found := Found{
+		Decision: Decision(strings.TrimPrefix(answer.Decision.String(), "DECISION_")),
+		Amount:   answer.Amount,
+		To:       answer.To,
+	}
+	if answer.Deadline != nil {
+		found.Deadline = answer.Deadline.AsTime()
+	}
+	if answer.ForgottenUntil != nil {
+		found.ForgottenUntil = answer.ForgottenUntil.AsTime()
+	}
+	return found, nil
 }
 
 // Transfer moves an amount to another account of the same namespace. The error is ErrTransferRefused if that one does

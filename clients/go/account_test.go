@@ -125,6 +125,82 @@ func TestATransferMovesAnAmountOnce(t *testing.T) {
 	has(t, to, 40, 0)
 }
 
+func TestARequestIsFound(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	coins := created(t, dial(t, shared.coordinator), "", 100)
+	find := func(id ringfence.RequestID, want ringfence.Decision) ringfence.Found {
+		t.Helper()
+		found := must[ringfence.Found](t)(coins.Find(ctx, id))
+		if found.Decision != want {
+			t.Errorf("%+v, not %s", found, want)
+		}
+		return found
+	}
+	order, held := ringfence.NewRequestID("order"), ringfence.NewRequestID("held")
+	find(order, ringfence.DecisionNeverSeen)
+	check(t, coins.Deduct(ctx, order, 30))
+	find(order, ringfence.DecisionDone)
+	later := held.CreatedAt.Add(time.Hour)
+	must[ringfence.Reservation](t)(coins.Reserve(ctx, held, 5, later))
+	if found := find(held, ringfence.DecisionHeld); found.Amount != 5 || !found.Deadline.Equal(later) {
+		t.Errorf("%+v", found)
+	}
+	must[ringfence.Reservation](t)(coins.Cancel(ctx, held))
+	find(held, ringfence.DecisionCancelled)
+}
+
+func TestManyChangesAreMadeAndEachFailsAlone(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := dial(t, shared.coordinator)
+	coins, other := created(t, client, "", 0), created(t, client, "/other", 0)
+	gifts := make([]ringfence.Change, 2500)
+	for nth := range gifts {
+		gifts[nth] = coins.ToDeposit(ringfence.NewRequestID(""), 1)
+	}
+	for range 2 {
+		for _, changed := range client.Change(ctx, gifts) {
+			check(t, changed.Err)
+		}
+	}
+	has(t, coins, 2500, 0)
+	held := ringfence.NewRequestID("held")
+	made := client.Change(ctx, []ringfence.Change{
+		coins.ToDeduct(ringfence.NewRequestID(""), 9000),
+		coins.ToReserve(held, 5, time.Now().Add(time.Hour)),
+		client.Account(t.Name()+"/missing").ToDeposit(ringfence.NewRequestID(""), 1),
+		coins.ToTransfer(ringfence.NewRequestID(""), 7, t.Name()+"/other"),
+	})
+	fails(t, made[0].Err, ringfence.ErrInsufficient)
+	fails(t, made[2].Err, ringfence.ErrNoAccount)
+	check(t, made[1].Err)
+	check(t, made[3].Err)
+	if made[1].Reservation != ringfence.ReservationHeld {
+		t.Errorf("%+v", made[1])
+	}
+	has(t, coins, 2488, 5)
+	has(t, other, 7, 0)
+	ended := client.Change(ctx, []ringfence.Change{coins.ToConfirm(held), coins.ToCancel(held)})
+	if ended[0] != ended[1] || ended[0].Err != nil {
+		t.Errorf("%+v", ended)
+	}
+}
+
+func TestBatchedChangesWhoseAnswersWereLostAreRepeatedWithOneEffect(t *testing.T) {
+	t.Parallel()
+	connection := &forgets{ClientConnInterface: connect(t, shared.coordinator)}
+	client := ringfence.New([]grpc.ClientConnInterface{connection}, ringfence.WithTimeout(patience))
+	coins := created(t, client, "", 100)
+	takes := []ringfence.Change{
+		coins.ToDeduct(ringfence.NewRequestID(""), 30), coins.ToDeduct(ringfence.NewRequestID(""), 90),
+	}
+	made := client.Change(within(t), takes)
+	if won := made[0].Err == nil; won == (made[1].Err == nil) {
+		t.Errorf("%+v", made)
+	}
+}
+
 // forgets is a connection that forgets every other answer.
 type forgets struct {
 	grpc.ClientConnInterface

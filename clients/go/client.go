@@ -248,11 +248,7 @@ func repeat[Q, A any](ctx context.Context, c *Client, wait time.Duration, call r
 		if failure == nil {
 			return answer, nil
 		}
-		// The account's own answers tell about earlier attempts, too.
-		if failure.Retryable || !failure.ofAccount() {
-			unknown = unknown || failure.MayHaveTakenEffect
-			failure.MayHaveTakenEffect = unknown
-		}
+		unknown = failure.after(unknown)
 		if !failure.Retryable || failure.Reason == ErrTimedOut {
 			return answer, failure
 		}

@@ -84,19 +84,33 @@ func (e *Error) ofAccount() bool {
 	return pb.ErrorReason_value["ERROR_REASON_"+string(e.Reason)] >= int32(pb.ErrorReason_ERROR_REASON_INSUFFICIENT)
 }
 
+// after notes what an earlier attempt of the request may have done. It returns what both may have done. The account's own
+// answers tell about earlier attempts, too.
+func (e *Error) after(unknown bool) bool {
+	if e.Retryable || !e.ofAccount() {
+		e.MayHaveTakenEffect = e.MayHaveTakenEffect || unknown
+	}
+	return e.MayHaveTakenEffect
+}
+
+// describe takes over what a coordinator says of the error.
+func (e *Error) describe(detail *pb.ErrorDetail) {
+	if name, known := pb.ErrorReason_name[int32(detail.GetReason())]; known {
+		e.Reason = Reason(strings.TrimPrefix(name, "ERROR_REASON_"))
+	}
+	e.Retryable = detail.GetRetryable()
+	e.MayHaveTakenEffect = detail.GetEffect() != pb.Effect_EFFECT_NONE
+	e.RetryAfter = detail.GetRetryAfter().AsDuration()
+	e.elsewhere = detail.GetReason() == pb.ErrorReason_ERROR_REASON_STOPPING
+}
+
 // failed describes the error of a call with ctx.
 func failed(ctx context.Context, err error) *Error {
 	s := status.Convert(err)
 	e := &Error{Reason: "UNSPECIFIED", Message: s.Message(), MayHaveTakenEffect: true, status: s, cause: ctx.Err()}
 	for _, detail := range s.Details() {
 		if detail, ok := detail.(*pb.ErrorDetail); ok {
-			if name, known := pb.ErrorReason_name[int32(detail.Reason)]; known {
-				e.Reason = Reason(strings.TrimPrefix(name, "ERROR_REASON_"))
-			}
-			e.Retryable = detail.Retryable
-			e.MayHaveTakenEffect = detail.Effect != pb.Effect_EFFECT_NONE
-			e.RetryAfter = detail.RetryAfter.AsDuration()
-			e.elsewhere = detail.Reason == pb.ErrorReason_ERROR_REASON_STOPPING
+			e.describe(detail)
 			return e
 		}
 	}

@@ -108,6 +108,12 @@ pub const STEP_SLOTS: usize = 32;
 /// Groups (a counter's segment or manifest each) that a shard lists or drops in one request, about.
 pub const GROUPS_PAGE: usize = 32;
 
+/// Groups among which a shard looks for accounts in one request, about.
+pub const ACCOUNTS_PAGE: usize = 256;
+
+/// Slots whose accounts are looked for in one call, at most.
+pub const SLOTS_PER_PAGE: usize = 1024;
+
 /// Rows of a group in one request, about: the shard serves no other request for some milliseconds.
 pub const COPY_ROWS: usize = 2048;
 

@@ -60,7 +60,7 @@ mod terms;
 pub use amount::{Amount, AmountError};
 pub use change::Change;
 pub use counter::{
-    Balance, Counter, CounterError, Ended, Inspection, LostSegment, LostSegments, Reserved,
+    Balance, Counter, CounterError, Ended, Found, Inspection, LostSegment, LostSegments, Reserved,
     ServiceError, Storage, Swept,
 };
 pub use failure::{Effect, Failure};

@@ -32,8 +32,11 @@ const KEEPS: [&str; 3] = [
     "/ringfence.v1.LockService/Downgrade",
 ];
 
-/// A call whose answer is long.
-const LIST: &str = "/ringfence.v1.LockService/List";
+/// The calls whose answers are long.
+const LISTS: [&str; 2] = [
+    "/ringfence.v1.LockService/List",
+    "/ringfence.v1.CounterService/ListAccounts",
+];
 
 /// Bytes before a message: whether it is compressed, and its length.
 const HEAD: usize = 5;
@@ -60,7 +63,7 @@ pub(crate) async fn bound(mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let kind = match path {
         path if KEEPS.contains(&path) => Kind::KeepsLock,
-        path if path == LIST || path.starts_with(WITHOUT_ROLE) => Kind::HasLongAnswer,
+        path if LISTS.contains(&path) || path.starts_with(WITHOUT_ROLE) => Kind::HasLongAnswer,
         _ => Kind::Other,
     };
     let needs_place = path.starts_with(WITHOUT_ROLE);

@@ -40,6 +40,27 @@ impl Deadline {
         }
     }
 
+    /// The same deadline, for work that begins so much later.
+    ///
+    /// # Errors
+    ///
+    /// The deadline has passed: the work is not to be begun.
+    pub(crate) fn later(self, by: Duration) -> Result<Self, Error> {
+        let Some(left) = self.0 else {
+            return Ok(self);
+        };
+        if let Some(left) = left.checked_sub(by).filter(|left| !left.is_zero()) {
+            return Ok(Self(Some(left)));
+        }
+        Err(Error {
+            is_retryable: true,
+            ..Error::new(
+                Reason::Deadline,
+                "the deadline of the call passed before this part of it was begun",
+            )
+        })
+    }
+
     /// Runs `work` until the deadline.
     pub(crate) async fn run<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
         let Some(left) = self.0 else {
@@ -93,6 +114,20 @@ mod tests {
             assert_eq!(of(malformed), None, "{malformed}");
         }
         assert_eq!(Deadline::of(&Request::new(())).0, None);
+    }
+
+    #[test]
+    fn work_that_begins_later_has_less_time() {
+        let deadline = Deadline(Some(Duration::from_secs(3)));
+        let later = |by| deadline.later(Duration::from_secs(by));
+        assert_eq!(later(1), Ok(Deadline(Some(Duration::from_secs(2)))));
+        for by in [3, 4] {
+            let error = later(by).unwrap_err();
+            assert_eq!(error.reason, Reason::Deadline);
+            assert!(error.is_retryable && error.effect == Effect::None);
+        }
+        let by = Duration::from_secs(1);
+        assert_eq!(Deadline(None).later(by), Ok(Deadline(None)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,13 +1,14 @@
 //! Counters and latches of the library: the same tests on the servers and over the service; and those of coordinators
 //! that fail.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_client::{
-    Client, Coordinators, Counter, LatchError,
+    Client, Coordinators, Counter, LatchError, ListedAccount,
     counter::{
-        Amount, CounterError, Durability, Effect, Ended, LostSegments, RequestId, Reserved, Terms,
-        segment::Refusal,
+        Amount, CounterError, Durability, Effect, Ended, Found, LostSegments, RequestId, Reserved,
+        Terms,
+        segment::{Refusal, State},
     },
 };
 use ringfence_test_support::{Relay, eventually};
@@ -36,6 +37,8 @@ on_both![
     a_repeat_by_another_process_takes_effect_once,
     reservations_end_once,
     a_transfer_arrives_once_or_takes_nothing,
+    every_decision_is_found,
+    accounts_are_listed,
     no_coin_is_lost_or_made_by_many_tasks,
     a_call_that_is_dropped_is_finished_by_its_repeat,
     an_account_is_looked_at_changed_and_closed,
@@ -112,6 +115,103 @@ async fn reservations_end_once(two: Two) {
     let unknown = ours.confirm(&nobody).await.unwrap_err();
     assert!(matches!(unknown, CounterError::UnknownReservation));
     assert!(unknown.is_retryable());
+}
+
+async fn every_decision_is_found(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    let ids = |name: &str| request(&two.one, name);
+    let found = async |id: &RequestId, expected: State| {
+        for counter in [&ours, &theirs] {
+            let found = counter.find(id).await.unwrap();
+            assert_eq!(found, Found::Decided(expected.clone()), "{id}");
+        }
+    };
+    let [order, much] = ["order", "much"].map(ids);
+    assert_eq!(theirs.find(&order).await.unwrap(), Found::NeverSeen);
+    ours.deduct(&order, amount(30)).await.unwrap();
+    ours.deduct(&much, amount(71)).await.unwrap_err();
+    found(&order, State::Done).await;
+    found(&much, State::Insufficient).await;
+
+    let [held, spent, back, due] = ["held", "spent", "back", "due"].map(ids);
+    let until_ms = held.time_ms() + 30_000;
+    for id in [&held, &spent, &back] {
+        ours.reserve(id, amount(5), until_ms).await.unwrap();
+    }
+    let soon_ms = due.time_ms() + 1;
+    ours.reserve(&due, amount(5), soon_ms).await.unwrap();
+    ours.confirm(&spent).await.unwrap();
+    ours.cancel(&back).await.unwrap();
+    let is_held = State::Held {
+        amount: amount(5),
+        deadline_ms: until_ms,
+    };
+    found(&held, is_held).await;
+    found(&spent, State::Confirmed).await;
+    found(&back, State::Cancelled).await;
+    eventually("it comes back", async || {
+        ours.sweep().await.unwrap();
+        theirs.find(&due).await.unwrap() == Found::Decided(State::Expired)
+    })
+    .await;
+
+    let to = two.one.counters().create("to", TERMS, 1).await.unwrap();
+    let [arrives, returns] = ["arrives", "returns"].map(ids);
+    ours.transfer(&arrives, amount(5), &to).await.unwrap();
+    to.close().await.unwrap();
+    ours.transfer(&returns, amount(5), &to).await.unwrap_err();
+    found(&arrives, State::Delivered).await;
+    found(&returns, State::Returned).await;
+
+    let terms = Terms {
+        idempotency_for_ms: 1000,
+        idempotency_at_least_ms: 1000,
+        ..TERMS
+    };
+    let brief = two.one.counters().create("brief", terms, 1).await.unwrap();
+    let old = ids("old");
+    brief.deposit(&old, amount(1)).await.unwrap();
+    eventually("it is forgotten", async || {
+        let swept = brief.sweep().await.unwrap();
+        assert!(swept.errors.is_empty(), "{swept:?}");
+        let found = brief.find(&old).await.unwrap();
+        matches!(found, Found::Forgotten { mark_ms } if mark_ms >= old.time_ms())
+    })
+    .await;
+    let nobody = two.two.counters().open("nobody").unwrap();
+    let absent = nobody.find(&order).await.unwrap_err();
+    assert!(matches!(absent, CounterError::NoAccount { .. }));
+    // What was asked for decided nothing.
+    let never = ids("never");
+    assert_eq!(ours.find(&never).await.unwrap(), Found::NeverSeen);
+    theirs.deduct(&never, amount(1)).await.unwrap();
+}
+
+async fn accounts_are_listed(two: Two) {
+    let counters = two.one.counters();
+    for nth in 0..100 {
+        let name = format!("list/{nth:02}");
+        counters.create(&name, TERMS, 1).await.unwrap();
+    }
+    let other = two.one.counters_of("other").unwrap();
+    other.create("list/elsewhere", TERMS, 1).await.unwrap();
+    let (ours, _) = hundred(&two, "list/99x").await;
+    let nobody = counters.open("list/nobody").unwrap();
+    let lost = request(&two.one, "to nobody");
+    ours.transfer(&lost, amount(1), &nobody).await.unwrap_err();
+    let mut listed = BTreeMap::new();
+    let mut pages = two.two.counters().list("list/");
+    while let Some(page) = pages.next().await {
+        for ListedAccount { account, found } in page.accounts.unwrap() {
+            listed.insert(account.to_string(), found.unwrap());
+        }
+    }
+    let names: Vec<String> = listed.keys().cloned().collect();
+    let mut expected: Vec<String> = (0..100).map(|nth| format!("list/{nth:02}")).collect();
+    expected.push("list/99x".into());
+    assert_eq!(names, expected);
+    let value = |name: &str| -> i64 { listed[name].views.values().map(|view| view.value).sum() };
+    assert_eq!((value("list/99x"), value("list/07")), (100, 0));
 }
 
 async fn a_transfer_arrives_once_or_takes_nothing(two: Two) {

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use ringfence_api::{
     Error, Reason,
     v1::{
-        Account, CancelRequest, ConfirmRequest, CreateAccountRequest, DeductRequest,
-        DepositRequest, Durability, GetBalanceRequest, RequestId, ReservationState, ReserveRequest,
-        TransferRequest, counter_service_client::CounterServiceClient,
+        Account, BatchChangeRequest, CancelRequest, Change, ConfirmRequest, CreateAccountRequest,
+        DeductRequest, DepositRequest, Durability, GetBalanceRequest, RequestId, ReservationState,
+        ReserveRequest, TransferRequest, change, counter_service_client::CounterServiceClient,
     },
 };
 use tonic::{Code, transport::Channel};
@@ -197,4 +197,103 @@ async fn bad_input_names_the_field() {
         let refused = counters.create_account(request).await.unwrap_err();
         assert_eq!(Error::from_status(&refused).input.unwrap().field, field);
     }
+}
+
+fn changes(requests: impl IntoIterator<Item = change::Request>) -> BatchChangeRequest {
+    let change = |request| Change {
+        request: Some(request),
+    };
+    BatchChangeRequest {
+        changes: requests.into_iter().map(change).collect(),
+    }
+}
+
+fn deposit(name: &str, of: &str, amount: i64) -> change::Request {
+    change::Request::Deposit(DepositRequest {
+        account: account(of),
+        id: id(name),
+        amount,
+    })
+}
+
+#[tokio::test]
+async fn one_call_makes_a_thousand_changes() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["from"]).await;
+    let thousand: Vec<_> = (0..1000)
+        .map(|nth| deposit(&nth.to_string(), "from", 1))
+        .collect();
+    // A repeat has the first answers.
+    for _ in 0..2 {
+        let answers = counters.batch_change(changes(thousand.clone())).await;
+        let answers = answers.unwrap().into_inner().answers;
+        assert_eq!(answers.len(), 1000);
+        assert!(answers.iter().all(|answer| answer.failure.is_none()));
+    }
+    assert_eq!(available(&mut counters, "from").await, (1000, 0));
+    let too_many = counters.batch_change(changes(vec![thousand[0].clone(); 1001]));
+    let error = Error::from_status(&too_many.await.unwrap_err());
+    assert_eq!(
+        error.message,
+        "changes is 1001, must be at most 1000 of them"
+    );
+}
+
+#[tokio::test]
+async fn of_many_changes_each_fails_alone() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["from", "to"]).await;
+    let gift = changes([deposit("gift", "from", 1000)]);
+    counters.batch_change(gift).await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "callers have no other clock")]
+    let deadline = SystemTime::now() + Duration::from_secs(60);
+    let reserve = change::Request::Reserve(ReserveRequest {
+        account: account("from"),
+        id: id("held"),
+        amount: 10,
+        deadline: Some(deadline.into()),
+    });
+    let transfer = change::Request::Transfer(TransferRequest {
+        account: account("from"),
+        id: id("moved"),
+        amount: 20,
+        to: "to".into(),
+    });
+    let deduct = |name: &str, amount| {
+        change::Request::Deduct(DeductRequest {
+            account: account("from"),
+            id: id(name),
+            amount,
+        })
+    };
+    let mut mixed = changes([
+        deduct("too much", 2000),
+        reserve,
+        deposit("nowhere", "nobody", 1),
+        transfer,
+        deduct("nothing", 0),
+        deduct("order", 30),
+    ]);
+    mixed.changes.push(Change::default());
+    let answers = counters.batch_change(mixed).await.unwrap();
+    let answers = answers.into_inner().answers;
+    let reason = |nth: usize| {
+        let failure = answers[nth].failure.clone()?;
+        Some(Error::from_detail(failure.error.unwrap(), failure.message).reason)
+    };
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5, 6].map(reason),
+        [
+            Some(Reason::Insufficient),
+            None,
+            Some(Reason::NoAccount),
+            None,
+            Some(Reason::InvalidInput),
+            None,
+            Some(Reason::InvalidInput),
+        ]
+    );
+    assert_eq!(answers[1].state(), ReservationState::Held);
+    assert_eq!(available(&mut counters, "from").await, (940, 10));
+    assert_eq!(available(&mut counters, "to").await, (20, 0));
 }

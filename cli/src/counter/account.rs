@@ -12,6 +12,9 @@ use crate::{
     ring::{self, RingError},
 };
 
+/// What follows an id in a text. No name ends with these here.
+const CLOSING: [char; 8] = ['.', ',', ';', ':', ')', ']', '"', '\''];
+
 /// The location of accounts, and the form of the output.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Location {
@@ -57,10 +60,13 @@ impl FromStr for Id {
                 "must be MILLISECONDS:NAME, as it was printed for the first attempt".into(),
             );
         };
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte);
-        if let Some(other) = name.chars().find(|c| !u8::try_from(*c).is_ok_and(is_plain)) {
+        // Another id is another request, which takes effect once more.
+        let mut spaces = name.chars().filter(|c| c.is_whitespace() || c.is_control());
+        let last = name.chars().last().filter(|c| CLOSING.contains(c));
+        if let Some(other) = spaces.next().or(last) {
             return Err(format!(
-                "the name {name:?} has {other:?}, must be of letters, digits and - _ /: was more copied than the id?"
+                "the name {name:?} has {other:?}, must be without spaces and not end with any of {CLOSING:?}: was more \
+                 copied than the id?"
             ));
         }
         match RequestId::new(time_ms, name) {

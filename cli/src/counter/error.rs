@@ -44,6 +44,11 @@ pub(crate) enum CliError {
         homes: u32,
         wanted: u32,
     },
+    #[error("the accounts of {shards} shards are missing")]
+    Unlisted { shards: usize },
+    /// Work on many accounts failed for some of them.
+    #[error("{failed} accounts failed: repeat the command")]
+    Undone { failed: u64 },
     #[error(transparent)]
     Counter(#[from] CounterError),
     #[error("{0}")]
@@ -77,7 +82,8 @@ impl CliError {
             Self::Request { error, .. } | Self::Counter(error) => {
                 Nature::new(error.is_retryable(), error.effect())
             }
-            Self::Interrupted { .. } => Nature::new(true, Effect::Unknown),
+            Self::Interrupted { .. } | Self::Undone { .. } => Nature::new(true, Effect::Unknown),
+            Self::Unlisted { .. } => Nature::new(true, Effect::None),
             Self::Amount(_) | Self::Ended { .. } | Self::OtherSegments { .. } | Self::Usage(_) => {
                 Nature::new(false, Effect::None)
             }
@@ -93,7 +99,8 @@ impl CliError {
             },
             Self::Amount(_) | Self::Usage(_) => USAGE,
             Self::Ended { .. } | Self::OtherSegments { .. } => FAILED,
-            Self::Interrupted { .. } => UNKNOWN,
+            Self::Interrupted { .. } | Self::Undone { .. } => UNKNOWN,
+            Self::Unlisted { .. } => UNAVAILABLE,
             Self::Request {
                 error,
                 repeats: true,

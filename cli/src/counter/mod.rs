@@ -5,7 +5,9 @@ mod balance;
 mod change;
 mod create;
 mod error;
+mod find;
 mod keep;
+mod list;
 mod output;
 mod show;
 mod transfer;
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Reserve(change::Reserve),
     Confirm(change::Confirm),
     Cancel(change::Cancel),
+    Find(find::Find),
+    List(list::List),
     Show(show::Show),
     Resegment(create::Resegment),
     Close(create::Close),
@@ -82,6 +86,8 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CliError> {
             Command::Reserve(args) => args.run().await,
             Command::Confirm(args) => args.run().await,
             Command::Cancel(args) => args.run().await,
+            Command::Find(args) => args.run().await,
+            Command::List(args) => args.run().await,
             Command::Show(args) => args.run().await,
             Command::Resegment(args) => args.run().await,
             Command::Close(args) => args.run().await,

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ringfence_segment_lock::{
-    Account, Amount, Balance, CounterError, Ended, Inspection, RequestId, Reserved, Swept, Terms,
+    Account, Amount, Balance, CounterError, Ended, Found, Inspection, RequestId, Reserved, Swept,
+    Terms,
 };
 
 use super::reactor::Reactor;
@@ -108,6 +109,7 @@ calls! {
     reserve(id: &RequestId, amount: Amount, deadline_ms: u64) -> Reserved;
     confirm(id: &RequestId) -> Ended;
     cancel(id: &RequestId) -> Ended;
+    find(id: &RequestId) -> Found;
     balance() -> Balance;
     exact_balance() -> Balance;
     segments() -> u32;

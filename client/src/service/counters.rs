@@ -3,27 +3,34 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use futures_util::{StreamExt as _, stream};
 use ringfence_api::{
     Error,
     v1::{
         self, AcceptAccountRequest, AccountSegments, CancelRequest, CloseAccountRequest,
-        ConfirmRequest, CreateAccountRequest, DeductRequest, DepositRequest, GetAccountRequest,
-        GetAccountResponse, GetBalanceRequest, ResegmentAccountRequest, ReservationState,
+        ConfirmRequest, CreateAccountRequest, Decision, DeductRequest, DepositRequest, FindRequest,
+        FindResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
+        ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest, ReservationState,
         ReserveRequest, SweepAccountRequest, TransferRequest,
         counter_service_client::CounterServiceClient,
     },
 };
 use ringfence_coordinator::name::Namespace;
+use ringfence_ring::ShardId;
 use ringfence_segment_lock::{
-    Account, Amount, Balance, CounterError, Durability, Ended, Inspection, LostSegment,
-    LostSegments, ManifestError, RequestId, Reserved, Seen, Swept, Terms, limits::SEGMENTS_MAX,
-    segment::SegmentView,
+    Account, Amount, Balance, CounterError, Durability, Ended, Found, Inspection, LostSegment,
+    LostSegments, ManifestError, RequestId, Reserved, Seen, Swept, Terms,
+    limits::SEGMENTS_MAX,
+    segment::{SegmentView, State},
 };
+use tonic::Status;
 
 use super::{
     failed,
     reach::{Failed, Reach},
+    seen,
 };
+use crate::{AccountListPage, ListedAccount};
 
 /// A coordinator asks its shards for about 5 s, and answers by then.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -73,6 +80,32 @@ impl Accounts {
     pub(crate) fn open(&self, account: Account) -> RemoteCounter {
         let of = self.clone();
         RemoteCounter { of, account }
+    }
+
+    /// The accounts whose names begin with `prefix`.
+    pub(crate) fn list(&self, prefix: String) -> crate::AccountList {
+        let reach = self.reach.clone();
+        let message = ListAccountsRequest {
+            namespace: self.namespace.to_string(),
+            prefix,
+            conditions: Vec::new(),
+        };
+        let pages = async move {
+            let pages = reach.call(|channel| {
+                let request = reach.request(message.clone());
+                async move {
+                    CounterServiceClient::new(channel)
+                        .list_accounts(request)
+                        .await
+                }
+            });
+            pages.await
+        };
+        let pages = stream::once(pages).flat_map(|pages| match pages {
+            Ok(pages) => pages.map(page).left_stream(),
+            Err(error) => stream::iter([unlisted(&error.to_string())]).right_stream(),
+        });
+        crate::AccountList::of(pages.boxed())
     }
 
     pub(crate) async fn create(
@@ -186,6 +219,16 @@ impl RemoteCounter {
         let moved = call!(self, ANSWER_WITHIN, transfer, request);
         moved.map_err(|error| failed::counter(error, &self.account, Some(&to.account)))?;
         Ok(())
+    }
+
+    pub(crate) async fn find(&self, id: &RequestId) -> Result<Found, CounterError> {
+        let request = FindRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+        };
+        let found =
+            call!(self, ANSWER_WITHIN, find, request).map_err(|error| self.unread(error))?;
+        decision(found)
     }
 
     pub(crate) async fn balance(&self) -> Result<Balance, CounterError> {
@@ -305,6 +348,70 @@ fn ended(state: ReservationState) -> Result<Ended, CounterError> {
         ReservationState::Held | ReservationState::Unspecified => {
             Err(failed::unknown("a coordinator of another release"))
         }
+    }
+}
+
+fn decision(found: FindResponse) -> Result<Found, CounterError> {
+    let malformed = || failed::unknown("a coordinator of another release");
+    let amount = || Amount::new(found.amount).map_err(|_| malformed());
+    let at = |time: Option<prost_types::Timestamp>| time.map(millis).ok_or_else(malformed);
+    Ok(Found::Decided(match found.decision() {
+        Decision::NeverSeen => return Ok(Found::NeverSeen),
+        Decision::Forgotten => {
+            let mark_ms = at(found.forgotten_until)?;
+            return Ok(Found::Forgotten { mark_ms });
+        }
+        Decision::Done => State::Done,
+        Decision::Insufficient => State::Insufficient,
+        Decision::Held => State::Held {
+            amount: amount()?,
+            deadline_ms: at(found.deadline)?,
+        },
+        Decision::Confirmed => State::Confirmed,
+        Decision::Cancelled => State::Cancelled,
+        Decision::Expired => State::Expired,
+        Decision::Sent => State::Sent {
+            amount: amount()?,
+            to: Account::new(&found.to).map_err(|_| malformed())?,
+        },
+        Decision::Delivered => State::Delivered,
+        Decision::Returned => State::Returned,
+        Decision::Unspecified => return Err(malformed()),
+    }))
+}
+
+fn page(page: Result<ListAccountsResponse, Status>) -> AccountListPage {
+    let page = match page {
+        Ok(page) => page,
+        Err(status) => return unlisted(status.message()),
+    };
+    let listed = |listed: v1::ListedAccount| {
+        let account = Account::new(&listed.name).ok()?;
+        let found = match listed.failure {
+            None => Ok(inspection(listed.segments)),
+            Some(failure) => {
+                let error = Error::from_detail(failure.error.unwrap_or_default(), failure.message);
+                let repeats = false;
+                Err(failed::counter(Failed { error, repeats }, &account, None))
+            }
+        };
+        Some(ListedAccount { account, found })
+    };
+    let accounts = match &*page.error {
+        "" => Ok(page.accounts.into_iter().filter_map(listed).collect()),
+        reason => Err(seen::refused(reason)),
+    };
+    AccountListPage {
+        shard: ShardId::new(&page.shard).unwrap_or_else(|_| seen::coordinator()),
+        accounts,
+    }
+}
+
+/// The page of a list that failed.
+fn unlisted(reason: &str) -> AccountListPage {
+    AccountListPage {
+        shard: seen::coordinator(),
+        accounts: Err(seen::refused(reason)),
     }
 }
 

@@ -189,7 +189,7 @@ impl Reach {
     }
 
     /// Makes a call about locks.
-    async fn call<T, Calling: Future<Output = Result<Response<T>, Status>>>(
+    pub(super) async fn call<T, Calling: Future<Output = Result<Response<T>, Status>>>(
         &self,
         call: impl Fn(Channel) -> Calling,
     ) -> Result<T, AcquireError> {

@@ -100,12 +100,12 @@ fn failed(reason: &str) -> LocksPage {
     }
 }
 
-fn refused(reason: &str) -> ShardError {
+pub(super) fn refused(reason: &str) -> ShardError {
     let reason = reason.to_owned();
     ShardError::Unreachable { reason }
 }
 
-fn coordinator() -> ShardId {
+pub(super) fn coordinator() -> ShardId {
     ShardId::new("coordinator").expect("it is a name of a shard")
 }
 

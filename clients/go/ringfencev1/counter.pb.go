@@ -141,6 +141,154 @@ func (ReservationState) EnumDescriptor() ([]byte, []int) {
 	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{1}
 }
 
+// A decision on a request.
+type Decision int32
+
+const (
+	// Not set.
+	Decision_DECISION_UNSPECIFIED Decision = 0
+	// Applied: the deposit or the deduction took effect.
+	Decision_DECISION_DONE Decision = 1
+	// Refused: the whole account had too little.
+	Decision_DECISION_INSUFFICIENT Decision = 2
+	// Open: the amount is set aside.
+	Decision_DECISION_HELD Decision = 3
+	// Applied: the reserved amount was spent.
+	Decision_DECISION_CONFIRMED Decision = 4
+	// Refused: the reservation was cancelled.
+	Decision_DECISION_CANCELLED Decision = 5
+	// Refused: the reservation came back at its deadline.
+	Decision_DECISION_EXPIRED Decision = 6
+	// Open: the transfer has left and has not arrived. A repeat, or a sweep, finishes it.
+	Decision_DECISION_SENT Decision = 7
+	// Applied: the transfer arrived.
+	Decision_DECISION_DELIVERED Decision = 8
+	// Refused: the destination refused the transfer, and the amount is back.
+	Decision_DECISION_RETURNED Decision = 9
+	// The account has never seen the request. It may be on its way: repeat it, or cancel it,
+	// so that it is refused when it arrives.
+	Decision_DECISION_NEVER_SEEN Decision = 10
+	// The id is older than what the account remembers: the request was applied, refused, or
+	// never seen.
+	Decision_DECISION_FORGOTTEN Decision = 11
+)
+
+// Enum value maps for Decision.
+var (
+	Decision_name = map[int32]string{
+		0:  "DECISION_UNSPECIFIED",
+		1:  "DECISION_DONE",
+		2:  "DECISION_INSUFFICIENT",
+		3:  "DECISION_HELD",
+		4:  "DECISION_CONFIRMED",
+		5:  "DECISION_CANCELLED",
+		6:  "DECISION_EXPIRED",
+		7:  "DECISION_SENT",
+		8:  "DECISION_DELIVERED",
+		9:  "DECISION_RETURNED",
+		10: "DECISION_NEVER_SEEN",
+		11: "DECISION_FORGOTTEN",
+	}
+	Decision_value = map[string]int32{
+		"DECISION_UNSPECIFIED":  0,
+		"DECISION_DONE":         1,
+		"DECISION_INSUFFICIENT": 2,
+		"DECISION_HELD":         3,
+		"DECISION_CONFIRMED":    4,
+		"DECISION_CANCELLED":    5,
+		"DECISION_EXPIRED":      6,
+		"DECISION_SENT":         7,
+		"DECISION_DELIVERED":    8,
+		"DECISION_RETURNED":     9,
+		"DECISION_NEVER_SEEN":   10,
+		"DECISION_FORGOTTEN":    11,
+	}
+)
+
+func (x Decision) Enum() *Decision {
+	p := new(Decision)
+	*p = x
+	return p
+}
+
+func (x Decision) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Decision) Descriptor() protoreflect.EnumDescriptor {
+	return file_ringfence_v1_counter_proto_enumTypes[2].Descriptor()
+}
+
+func (Decision) Type() protoreflect.EnumType {
+	return &file_ringfence_v1_counter_proto_enumTypes[2]
+}
+
+func (x Decision) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Decision.Descriptor instead.
+func (Decision) EnumDescriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{2}
+}
+
+// A condition of an account.
+type AccountCondition int32
+
+const (
+	// Not set.
+	AccountCondition_ACCOUNT_CONDITION_UNSPECIFIED AccountCondition = 0
+	// A segment is in doubt: it moves no amount until it is accepted.
+	AccountCondition_ACCOUNT_CONDITION_IN_DOUBT AccountCondition = 1
+	// A segment is lost with its shard.
+	AccountCondition_ACCOUNT_CONDITION_LOST AccountCondition = 2
+	// An amount is set aside: by a reservation, or by a transfer that has not arrived.
+	AccountCondition_ACCOUNT_CONDITION_HELD AccountCondition = 3
+)
+
+// Enum value maps for AccountCondition.
+var (
+	AccountCondition_name = map[int32]string{
+		0: "ACCOUNT_CONDITION_UNSPECIFIED",
+		1: "ACCOUNT_CONDITION_IN_DOUBT",
+		2: "ACCOUNT_CONDITION_LOST",
+		3: "ACCOUNT_CONDITION_HELD",
+	}
+	AccountCondition_value = map[string]int32{
+		"ACCOUNT_CONDITION_UNSPECIFIED": 0,
+		"ACCOUNT_CONDITION_IN_DOUBT":    1,
+		"ACCOUNT_CONDITION_LOST":        2,
+		"ACCOUNT_CONDITION_HELD":        3,
+	}
+)
+
+func (x AccountCondition) Enum() *AccountCondition {
+	p := new(AccountCondition)
+	*p = x
+	return p
+}
+
+func (x AccountCondition) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AccountCondition) Descriptor() protoreflect.EnumDescriptor {
+	return file_ringfence_v1_counter_proto_enumTypes[3].Descriptor()
+}
+
+func (AccountCondition) Type() protoreflect.EnumType {
+	return &file_ringfence_v1_counter_proto_enumTypes[3]
+}
+
+func (x AccountCondition) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AccountCondition.Descriptor instead.
+func (AccountCondition) EnumDescriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{3}
+}
+
 // An account.
 type Account struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1183,6 +1331,446 @@ func (*TransferResponse) Descriptor() ([]byte, []int) {
 	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{17}
 }
 
+// Changes of any accounts, at most 1,000. They are made at the same time, in no order.
+type BatchChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The changes.
+	Changes       []*Change `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchChangeRequest) Reset() {
+	*x = BatchChangeRequest{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchChangeRequest) ProtoMessage() {}
+
+func (x *BatchChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchChangeRequest.ProtoReflect.Descriptor instead.
+func (*BatchChangeRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BatchChangeRequest) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// A change of an account.
+type Change struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The request, as of a single call.
+	//
+	// Types that are valid to be assigned to Request:
+	//
+	//	*Change_Deposit
+	//	*Change_Deduct
+	//	*Change_Reserve
+	//	*Change_Confirm
+	//	*Change_Cancel
+	//	*Change_Transfer
+	Request       isChange_Request `protobuf_oneof:"request"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Change) GetRequest() isChange_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Change) GetDeposit() *DepositRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Change_Deposit); ok {
+			return x.Deposit
+		}
+	}
+	return nil
+}
+
+func (x *Change) GetDeduct() *DeductRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Change_Deduct); ok {
+			return x.Deduct
+		}
+	}
+	return nil
+}
+
+func (x *Change) GetReserve() *ReserveRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Change_Reserve); ok {
+			return x.Reserve
+		}
+	}
+	return nil
+}
+
+func (x *Change) GetConfirm() *ConfirmRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Change_Confirm); ok {
+			return x.Confirm
+		}
+	}
+	return nil
+}
+
+func (x *Change) GetCancel() *CancelRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Change_Cancel); ok {
+			return x.Cancel
+		}
+	}
+	return nil
+}
+
+func (x *Change) GetTransfer() *TransferRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Change_Transfer); ok {
+			return x.Transfer
+		}
+	}
+	return nil
+}
+
+type isChange_Request interface {
+	isChange_Request()
+}
+
+type Change_Deposit struct {
+	// As of Deposit.
+	Deposit *DepositRequest `protobuf:"bytes,1,opt,name=deposit,proto3,oneof"`
+}
+
+type Change_Deduct struct {
+	// As of Deduct.
+	Deduct *DeductRequest `protobuf:"bytes,2,opt,name=deduct,proto3,oneof"`
+}
+
+type Change_Reserve struct {
+	// As of Reserve.
+	Reserve *ReserveRequest `protobuf:"bytes,3,opt,name=reserve,proto3,oneof"`
+}
+
+type Change_Confirm struct {
+	// As of Confirm.
+	Confirm *ConfirmRequest `protobuf:"bytes,4,opt,name=confirm,proto3,oneof"`
+}
+
+type Change_Cancel struct {
+	// As of Cancel.
+	Cancel *CancelRequest `protobuf:"bytes,5,opt,name=cancel,proto3,oneof"`
+}
+
+type Change_Transfer struct {
+	// As of Transfer.
+	Transfer *TransferRequest `protobuf:"bytes,6,opt,name=transfer,proto3,oneof"`
+}
+
+func (*Change_Deposit) isChange_Request() {}
+
+func (*Change_Deduct) isChange_Request() {}
+
+func (*Change_Reserve) isChange_Request() {}
+
+func (*Change_Confirm) isChange_Request() {}
+
+func (*Change_Cancel) isChange_Request() {}
+
+func (*Change_Transfer) isChange_Request() {}
+
+// The answers to the changes.
+type BatchChangeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each change, in the same order.
+	Answers       []*ChangeAnswer `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchChangeResponse) Reset() {
+	*x = BatchChangeResponse{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchChangeResponse) ProtoMessage() {}
+
+func (x *BatchChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchChangeResponse.ProtoReflect.Descriptor instead.
+func (*BatchChangeResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BatchChangeResponse) GetAnswers() []*ChangeAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+// The answer to a change.
+type ChangeAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why the change failed. Unset: it took effect, now or by an earlier call with the same
+	// id.
+	Failure *AccountFailure `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
+	// The state of the reservation, of a ReserveRequest, ConfirmRequest or CancelRequest.
+	State         ReservationState `protobuf:"varint,2,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeAnswer) Reset() {
+	*x = ChangeAnswer{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeAnswer) ProtoMessage() {}
+
+func (x *ChangeAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeAnswer.ProtoReflect.Descriptor instead.
+func (*ChangeAnswer) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ChangeAnswer) GetFailure() *AccountFailure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
+func (x *ChangeAnswer) GetState() ReservationState {
+	if x != nil {
+		return x.State
+	}
+	return ReservationState_RESERVATION_STATE_UNSPECIFIED
+}
+
+// The request to look up.
+type FindRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The account.
+	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// The id of the request.
+	Id            *RequestId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindRequest) Reset() {
+	*x = FindRequest{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindRequest) ProtoMessage() {}
+
+func (x *FindRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
+func (*FindRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *FindRequest) GetAccount() *Account {
+	if x != nil {
+		return x.Account
+	}
+	return nil
+}
+
+func (x *FindRequest) GetId() *RequestId {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+// What was decided on the request.
+type FindResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The decision.
+	Decision Decision `protobuf:"varint,1,opt,name=decision,proto3,enum=ringfence.v1.Decision" json:"decision,omitempty"`
+	// DECISION_HELD, DECISION_SENT: the amount.
+	Amount int64 `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	// DECISION_HELD: the time at which the amount comes back by itself.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// DECISION_SENT: the name of the destination.
+	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	// DECISION_FORGOTTEN: requests created at this time or before may be forgotten.
+	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *FindResponse) Reset() {
+	*x = FindResponse{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindResponse) ProtoMessage() {}
+
+func (x *FindResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindResponse.ProtoReflect.Descriptor instead.
+func (*FindResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *FindResponse) GetDecision() Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return Decision_DECISION_UNSPECIFIED
+}
+
+func (x *FindResponse) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *FindResponse) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *FindResponse) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *FindResponse) GetForgottenUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ForgottenUntil
+	}
+	return nil
+}
+
 // The account to look at.
 type GetAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1194,7 +1782,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1794,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1807,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{18}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetAccountRequest) GetAccount() *Account {
@@ -1243,7 +1831,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1843,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1856,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{19}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetAccountResponse) GetHomes() uint32 {
@@ -1298,7 +1886,7 @@ type AccountSegments struct {
 
 func (x *AccountSegments) Reset() {
 	*x = AccountSegments{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1898,7 @@ func (x *AccountSegments) String() string {
 func (*AccountSegments) ProtoMessage() {}
 
 func (x *AccountSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1911,7 @@ func (x *AccountSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegments.ProtoReflect.Descriptor instead.
 func (*AccountSegments) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{20}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AccountSegments) GetPresent() []*AccountSegment {
@@ -1359,7 +1947,7 @@ type AccountSegment struct {
 
 func (x *AccountSegment) Reset() {
 	*x = AccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1959,7 @@ func (x *AccountSegment) String() string {
 func (*AccountSegment) ProtoMessage() {}
 
 func (x *AccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1972,7 @@ func (x *AccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegment.ProtoReflect.Descriptor instead.
 func (*AccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{21}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AccountSegment) GetIndex() uint32 {
@@ -1435,7 +2023,7 @@ type LostAccountSegment struct {
 
 func (x *LostAccountSegment) Reset() {
 	*x = LostAccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +2035,7 @@ func (x *LostAccountSegment) String() string {
 func (*LostAccountSegment) ProtoMessage() {}
 
 func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +2048,7 @@ func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostAccountSegment.ProtoReflect.Descriptor instead.
 func (*LostAccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{22}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LostAccountSegment) GetIndex() uint32 {
@@ -1492,7 +2080,7 @@ type LastSeenSegment struct {
 
 func (x *LastSeenSegment) Reset() {
 	*x = LastSeenSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +2092,7 @@ func (x *LastSeenSegment) String() string {
 func (*LastSeenSegment) ProtoMessage() {}
 
 func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +2105,7 @@ func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastSeenSegment.ProtoReflect.Descriptor instead.
 func (*LastSeenSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{23}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LastSeenSegment) GetAmount() int64 {
@@ -1541,6 +2129,198 @@ func (x *LastSeenSegment) GetLosses() uint64 {
 	return 0
 }
 
+// The accounts to list.
+type ListAccountsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Their namespace. Empty: `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The beginning of their names. Empty: all.
+	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Accounts that have any of these. None: all.
+	Conditions    []AccountCondition `protobuf:"varint,3,rep,packed,name=conditions,proto3,enum=ringfence.v1.AccountCondition" json:"conditions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAccountsRequest) Reset() {
+	*x = ListAccountsRequest{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAccountsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAccountsRequest) ProtoMessage() {}
+
+func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
+func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListAccountsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListAccountsRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListAccountsRequest) GetConditions() []AccountCondition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+// Some of the accounts at a shard.
+type ListAccountsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The shard.
+	Shard string `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// The accounts, in no order, perhaps none. One may be listed twice.
+	Accounts []*ListedAccount `protobuf:"bytes,2,rep,name=accounts,proto3" json:"accounts,omitempty"`
+	// Why the list of this shard ends early. Empty: it does not.
+	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAccountsResponse) Reset() {
+	*x = ListAccountsResponse{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAccountsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAccountsResponse) ProtoMessage() {}
+
+func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
+func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ListAccountsResponse) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *ListAccountsResponse) GetAccounts() []*ListedAccount {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
+}
+
+func (x *ListAccountsResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// An account of a list.
+type ListedAccount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its segments, not read at one instant.
+	Segments *AccountSegments `protobuf:"bytes,2,opt,name=segments,proto3" json:"segments,omitempty"`
+	// Why they could not be read.
+	Failure       *AccountFailure `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListedAccount) Reset() {
+	*x = ListedAccount{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListedAccount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListedAccount) ProtoMessage() {}
+
+func (x *ListedAccount) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListedAccount.ProtoReflect.Descriptor instead.
+func (*ListedAccount) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListedAccount) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListedAccount) GetSegments() *AccountSegments {
+	if x != nil {
+		return x.Segments
+	}
+	return nil
+}
+
+func (x *ListedAccount) GetFailure() *AccountFailure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 // The account to change.
 type ResegmentAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1554,7 +2334,7 @@ type ResegmentAccountRequest struct {
 
 func (x *ResegmentAccountRequest) Reset() {
 	*x = ResegmentAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +2346,7 @@ func (x *ResegmentAccountRequest) String() string {
 func (*ResegmentAccountRequest) ProtoMessage() {}
 
 func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +2359,7 @@ func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountRequest.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResegmentAccountRequest) GetAccount() *Account {
@@ -1605,7 +2385,7 @@ type ResegmentAccountResponse struct {
 
 func (x *ResegmentAccountResponse) Reset() {
 	*x = ResegmentAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +2397,7 @@ func (x *ResegmentAccountResponse) String() string {
 func (*ResegmentAccountResponse) ProtoMessage() {}
 
 func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +2410,7 @@ func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountResponse.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
 }
 
 // The account to close.
@@ -1644,7 +2424,7 @@ type CloseAccountRequest struct {
 
 func (x *CloseAccountRequest) Reset() {
 	*x = CloseAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +2436,7 @@ func (x *CloseAccountRequest) String() string {
 func (*CloseAccountRequest) ProtoMessage() {}
 
 func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +2449,7 @@ func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountRequest.ProtoReflect.Descriptor instead.
 func (*CloseAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CloseAccountRequest) GetAccount() *Account {
@@ -1688,7 +2468,7 @@ type CloseAccountResponse struct {
 
 func (x *CloseAccountResponse) Reset() {
 	*x = CloseAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +2480,7 @@ func (x *CloseAccountResponse) String() string {
 func (*CloseAccountResponse) ProtoMessage() {}
 
 func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +2493,7 @@ func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountResponse.ProtoReflect.Descriptor instead.
 func (*CloseAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
 }
 
 // The account to sweep.
@@ -1727,7 +2507,7 @@ type SweepAccountRequest struct {
 
 func (x *SweepAccountRequest) Reset() {
 	*x = SweepAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +2519,7 @@ func (x *SweepAccountRequest) String() string {
 func (*SweepAccountRequest) ProtoMessage() {}
 
 func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +2532,7 @@ func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountRequest.ProtoReflect.Descriptor instead.
 func (*SweepAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SweepAccountRequest) GetAccount() *Account {
@@ -1783,7 +2563,7 @@ type SweepAccountResponse struct {
 
 func (x *SweepAccountResponse) Reset() {
 	*x = SweepAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +2575,7 @@ func (x *SweepAccountResponse) String() string {
 func (*SweepAccountResponse) ProtoMessage() {}
 
 func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +2588,7 @@ func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountResponse.ProtoReflect.Descriptor instead.
 func (*SweepAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SweepAccountResponse) GetExpired() uint64 {
@@ -1853,7 +2633,7 @@ func (x *SweepAccountResponse) GetFailures() []*AccountFailure {
 	return nil
 }
 
-// A part of a sweep that failed.
+// A change, a read, or a part of a sweep, that failed.
 type AccountFailure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason, and its consequences.
@@ -1866,7 +2646,7 @@ type AccountFailure struct {
 
 func (x *AccountFailure) Reset() {
 	*x = AccountFailure{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2658,7 @@ func (x *AccountFailure) String() string {
 func (*AccountFailure) ProtoMessage() {}
 
 func (x *AccountFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2671,7 @@ func (x *AccountFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountFailure.ProtoReflect.Descriptor instead.
 func (*AccountFailure) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AccountFailure) GetError() *ErrorDetail {
@@ -1919,7 +2699,7 @@ type AcceptAccountRequest struct {
 
 func (x *AcceptAccountRequest) Reset() {
 	*x = AcceptAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2711,7 @@ func (x *AcceptAccountRequest) String() string {
 func (*AcceptAccountRequest) ProtoMessage() {}
 
 func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2724,7 @@ func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountRequest.ProtoReflect.Descriptor instead.
 func (*AcceptAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AcceptAccountRequest) GetAccount() *Account {
@@ -1965,7 +2745,7 @@ type AcceptAccountResponse struct {
 
 func (x *AcceptAccountResponse) Reset() {
 	*x = AcceptAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2757,7 @@ func (x *AcceptAccountResponse) String() string {
 func (*AcceptAccountResponse) ProtoMessage() {}
 
 func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2770,7 @@ func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountResponse.ProtoReflect.Descriptor instead.
 func (*AcceptAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AcceptAccountResponse) GetBefore() *AccountSegments {
@@ -2067,6 +2847,30 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x06amount\x18\x03 \x01(\x03R\x06amount\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\tR\x02to\"\x12\n" +
 	"\x10TransferResponse\"D\n" +
+	"\x12BatchChangeRequest\x12.\n" +
+	"\achanges\x18\x01 \x03(\v2\x14.ringfence.v1.ChangeR\achanges\"\xec\x02\n" +
+	"\x06Change\x128\n" +
+	"\adeposit\x18\x01 \x01(\v2\x1c.ringfence.v1.DepositRequestH\x00R\adeposit\x125\n" +
+	"\x06deduct\x18\x02 \x01(\v2\x1b.ringfence.v1.DeductRequestH\x00R\x06deduct\x128\n" +
+	"\areserve\x18\x03 \x01(\v2\x1c.ringfence.v1.ReserveRequestH\x00R\areserve\x128\n" +
+	"\aconfirm\x18\x04 \x01(\v2\x1c.ringfence.v1.ConfirmRequestH\x00R\aconfirm\x125\n" +
+	"\x06cancel\x18\x05 \x01(\v2\x1b.ringfence.v1.CancelRequestH\x00R\x06cancel\x12;\n" +
+	"\btransfer\x18\x06 \x01(\v2\x1d.ringfence.v1.TransferRequestH\x00R\btransferB\t\n" +
+	"\arequest\"K\n" +
+	"\x13BatchChangeResponse\x124\n" +
+	"\aanswers\x18\x01 \x03(\v2\x1a.ringfence.v1.ChangeAnswerR\aanswers\"|\n" +
+	"\fChangeAnswer\x126\n" +
+	"\afailure\x18\x01 \x01(\v2\x1c.ringfence.v1.AccountFailureR\afailure\x124\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\"g\n" +
+	"\vFindRequest\x12/\n" +
+	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
+	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"\xe7\x01\n" +
+	"\fFindResponse\x122\n" +
+	"\bdecision\x18\x01 \x01(\x0e2\x16.ringfence.v1.DecisionR\bdecision\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\x126\n" +
+	"\bdeadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\x12C\n" +
+	"\x0fforgotten_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"D\n" +
 	"\x11GetAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"t\n" +
 	"\x12GetAccountResponse\x12\x19\n" +
@@ -2088,7 +2892,21 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x0fLastSeenSegment\x12\x16\n" +
 	"\x06amount\x18\x01 \x01(\x03R\x06amount\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
-	"\x06losses\x18\x03 \x01(\x04R\x06losses\"f\n" +
+	"\x06losses\x18\x03 \x01(\x04R\x06losses\"\x8b\x01\n" +
+	"\x13ListAccountsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12>\n" +
+	"\n" +
+	"conditions\x18\x03 \x03(\x0e2\x1e.ringfence.v1.AccountConditionR\n" +
+	"conditions\"{\n" +
+	"\x14ListAccountsResponse\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\tR\x05shard\x127\n" +
+	"\baccounts\x18\x02 \x03(\v2\x1b.ringfence.v1.ListedAccountR\baccounts\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x96\x01\n" +
+	"\rListedAccount\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x129\n" +
+	"\bsegments\x18\x02 \x01(\v2\x1d.ringfence.v1.AccountSegmentsR\bsegments\x126\n" +
+	"\afailure\x18\x03 \x01(\v2\x1c.ringfence.v1.AccountFailureR\afailure\"f\n" +
 	"\x17ResegmentAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x1a\n" +
 	"\bsegments\x18\x02 \x01(\rR\bsegments\"\x1a\n" +
@@ -2123,7 +2941,27 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x16RESERVATION_STATE_HELD\x10\x01\x12\x1f\n" +
 	"\x1bRESERVATION_STATE_CONFIRMED\x10\x02\x12\x1f\n" +
 	"\x1bRESERVATION_STATE_CANCELLED\x10\x03\x12\x1d\n" +
-	"\x19RESERVATION_STATE_EXPIRED\x10\x042\xa4\b\n" +
+	"\x19RESERVATION_STATE_EXPIRED\x10\x04*\x9e\x02\n" +
+	"\bDecision\x12\x18\n" +
+	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rDECISION_DONE\x10\x01\x12\x19\n" +
+	"\x15DECISION_INSUFFICIENT\x10\x02\x12\x11\n" +
+	"\rDECISION_HELD\x10\x03\x12\x16\n" +
+	"\x12DECISION_CONFIRMED\x10\x04\x12\x16\n" +
+	"\x12DECISION_CANCELLED\x10\x05\x12\x14\n" +
+	"\x10DECISION_EXPIRED\x10\x06\x12\x11\n" +
+	"\rDECISION_SENT\x10\a\x12\x16\n" +
+	"\x12DECISION_DELIVERED\x10\b\x12\x15\n" +
+	"\x11DECISION_RETURNED\x10\t\x12\x17\n" +
+	"\x13DECISION_NEVER_SEEN\x10\n" +
+	"\x12\x16\n" +
+	"\x12DECISION_FORGOTTEN\x10\v*\x8d\x01\n" +
+	"\x10AccountCondition\x12!\n" +
+	"\x1dACCOUNT_CONDITION_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aACCOUNT_CONDITION_IN_DOUBT\x10\x01\x12\x1a\n" +
+	"\x16ACCOUNT_CONDITION_LOST\x10\x02\x12\x1a\n" +
+	"\x16ACCOUNT_CONDITION_HELD\x10\x032\x90\n" +
+	"\n" +
 	"\x0eCounterService\x12X\n" +
 	"\rCreateAccount\x12\".ringfence.v1.CreateAccountRequest\x1a#.ringfence.v1.CreateAccountResponse\x12F\n" +
 	"\aDeposit\x12\x1c.ringfence.v1.DepositRequest\x1a\x1d.ringfence.v1.DepositResponse\x12C\n" +
@@ -2133,9 +2971,12 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\aReserve\x12\x1c.ringfence.v1.ReserveRequest\x1a\x1d.ringfence.v1.ReserveResponse\x12F\n" +
 	"\aConfirm\x12\x1c.ringfence.v1.ConfirmRequest\x1a\x1d.ringfence.v1.ConfirmResponse\x12C\n" +
 	"\x06Cancel\x12\x1b.ringfence.v1.CancelRequest\x1a\x1c.ringfence.v1.CancelResponse\x12I\n" +
-	"\bTransfer\x12\x1d.ringfence.v1.TransferRequest\x1a\x1e.ringfence.v1.TransferResponse\x12O\n" +
+	"\bTransfer\x12\x1d.ringfence.v1.TransferRequest\x1a\x1e.ringfence.v1.TransferResponse\x12R\n" +
+	"\vBatchChange\x12 .ringfence.v1.BatchChangeRequest\x1a!.ringfence.v1.BatchChangeResponse\x12=\n" +
+	"\x04Find\x12\x19.ringfence.v1.FindRequest\x1a\x1a.ringfence.v1.FindResponse\x12O\n" +
 	"\n" +
-	"GetAccount\x12\x1f.ringfence.v1.GetAccountRequest\x1a .ringfence.v1.GetAccountResponse\x12a\n" +
+	"GetAccount\x12\x1f.ringfence.v1.GetAccountRequest\x1a .ringfence.v1.GetAccountResponse\x12W\n" +
+	"\fListAccounts\x12!.ringfence.v1.ListAccountsRequest\x1a\".ringfence.v1.ListAccountsResponse0\x01\x12a\n" +
 	"\x10ResegmentAccount\x12%.ringfence.v1.ResegmentAccountRequest\x1a&.ringfence.v1.ResegmentAccountResponse\x12U\n" +
 	"\fCloseAccount\x12!.ringfence.v1.CloseAccountRequest\x1a\".ringfence.v1.CloseAccountResponse\x12U\n" +
 	"\fSweepAccount\x12!.ringfence.v1.SweepAccountRequest\x1a\".ringfence.v1.SweepAccountResponse\x12X\n" +
@@ -2154,116 +2995,152 @@ func file_ringfence_v1_counter_proto_rawDescGZIP() []byte {
 	return file_ringfence_v1_counter_proto_rawDescData
 }
 
-var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_ringfence_v1_counter_proto_goTypes = []any{
 	(Durability)(0),                  // 0: ringfence.v1.Durability
 	(ReservationState)(0),            // 1: ringfence.v1.ReservationState
-	(*Account)(nil),                  // 2: ringfence.v1.Account
-	(*RequestId)(nil),                // 3: ringfence.v1.RequestId
-	(*CreateAccountRequest)(nil),     // 4: ringfence.v1.CreateAccountRequest
-	(*CreateAccountResponse)(nil),    // 5: ringfence.v1.CreateAccountResponse
-	(*DepositRequest)(nil),           // 6: ringfence.v1.DepositRequest
-	(*DepositResponse)(nil),          // 7: ringfence.v1.DepositResponse
-	(*DeductRequest)(nil),            // 8: ringfence.v1.DeductRequest
-	(*DeductResponse)(nil),           // 9: ringfence.v1.DeductResponse
-	(*GetBalanceRequest)(nil),        // 10: ringfence.v1.GetBalanceRequest
-	(*GetBalanceResponse)(nil),       // 11: ringfence.v1.GetBalanceResponse
-	(*ReserveRequest)(nil),           // 12: ringfence.v1.ReserveRequest
-	(*ReserveResponse)(nil),          // 13: ringfence.v1.ReserveResponse
-	(*ConfirmRequest)(nil),           // 14: ringfence.v1.ConfirmRequest
-	(*ConfirmResponse)(nil),          // 15: ringfence.v1.ConfirmResponse
-	(*CancelRequest)(nil),            // 16: ringfence.v1.CancelRequest
-	(*CancelResponse)(nil),           // 17: ringfence.v1.CancelResponse
-	(*TransferRequest)(nil),          // 18: ringfence.v1.TransferRequest
-	(*TransferResponse)(nil),         // 19: ringfence.v1.TransferResponse
-	(*GetAccountRequest)(nil),        // 20: ringfence.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 21: ringfence.v1.GetAccountResponse
-	(*AccountSegments)(nil),          // 22: ringfence.v1.AccountSegments
-	(*AccountSegment)(nil),           // 23: ringfence.v1.AccountSegment
-	(*LostAccountSegment)(nil),       // 24: ringfence.v1.LostAccountSegment
-	(*LastSeenSegment)(nil),          // 25: ringfence.v1.LastSeenSegment
-	(*ResegmentAccountRequest)(nil),  // 26: ringfence.v1.ResegmentAccountRequest
-	(*ResegmentAccountResponse)(nil), // 27: ringfence.v1.ResegmentAccountResponse
-	(*CloseAccountRequest)(nil),      // 28: ringfence.v1.CloseAccountRequest
-	(*CloseAccountResponse)(nil),     // 29: ringfence.v1.CloseAccountResponse
-	(*SweepAccountRequest)(nil),      // 30: ringfence.v1.SweepAccountRequest
-	(*SweepAccountResponse)(nil),     // 31: ringfence.v1.SweepAccountResponse
-	(*AccountFailure)(nil),           // 32: ringfence.v1.AccountFailure
-	(*AcceptAccountRequest)(nil),     // 33: ringfence.v1.AcceptAccountRequest
-	(*AcceptAccountResponse)(nil),    // 34: ringfence.v1.AcceptAccountResponse
-	(*timestamppb.Timestamp)(nil),    // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 36: google.protobuf.Duration
-	(*ErrorDetail)(nil),              // 37: ringfence.v1.ErrorDetail
+	(Decision)(0),                    // 2: ringfence.v1.Decision
+	(AccountCondition)(0),            // 3: ringfence.v1.AccountCondition
+	(*Account)(nil),                  // 4: ringfence.v1.Account
+	(*RequestId)(nil),                // 5: ringfence.v1.RequestId
+	(*CreateAccountRequest)(nil),     // 6: ringfence.v1.CreateAccountRequest
+	(*CreateAccountResponse)(nil),    // 7: ringfence.v1.CreateAccountResponse
+	(*DepositRequest)(nil),           // 8: ringfence.v1.DepositRequest
+	(*DepositResponse)(nil),          // 9: ringfence.v1.DepositResponse
+	(*DeductRequest)(nil),            // 10: ringfence.v1.DeductRequest
+	(*DeductResponse)(nil),           // 11: ringfence.v1.DeductResponse
+	(*GetBalanceRequest)(nil),        // 12: ringfence.v1.GetBalanceRequest
+	(*GetBalanceResponse)(nil),       // 13: ringfence.v1.GetBalanceResponse
+	(*ReserveRequest)(nil),           // 14: ringfence.v1.ReserveRequest
+	(*ReserveResponse)(nil),          // 15: ringfence.v1.ReserveResponse
+	(*ConfirmRequest)(nil),           // 16: ringfence.v1.ConfirmRequest
+	(*ConfirmResponse)(nil),          // 17: ringfence.v1.ConfirmResponse
+	(*CancelRequest)(nil),            // 18: ringfence.v1.CancelRequest
+	(*CancelResponse)(nil),           // 19: ringfence.v1.CancelResponse
+	(*TransferRequest)(nil),          // 20: ringfence.v1.TransferRequest
+	(*TransferResponse)(nil),         // 21: ringfence.v1.TransferResponse
+	(*BatchChangeRequest)(nil),       // 22: ringfence.v1.BatchChangeRequest
+	(*Change)(nil),                   // 23: ringfence.v1.Change
+	(*BatchChangeResponse)(nil),      // 24: ringfence.v1.BatchChangeResponse
+	(*ChangeAnswer)(nil),             // 25: ringfence.v1.ChangeAnswer
+	(*FindRequest)(nil),              // 26: ringfence.v1.FindRequest
+	(*FindResponse)(nil),             // 27: ringfence.v1.FindResponse
+	(*GetAccountRequest)(nil),        // 28: ringfence.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 29: ringfence.v1.GetAccountResponse
+	(*AccountSegments)(nil),          // 30: ringfence.v1.AccountSegments
+	(*AccountSegment)(nil),           // 31: ringfence.v1.AccountSegment
+	(*LostAccountSegment)(nil),       // 32: ringfence.v1.LostAccountSegment
+	(*LastSeenSegment)(nil),          // 33: ringfence.v1.LastSeenSegment
+	(*ListAccountsRequest)(nil),      // 34: ringfence.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 35: ringfence.v1.ListAccountsResponse
+	(*ListedAccount)(nil),            // 36: ringfence.v1.ListedAccount
+	(*ResegmentAccountRequest)(nil),  // 37: ringfence.v1.ResegmentAccountRequest
+	(*ResegmentAccountResponse)(nil), // 38: ringfence.v1.ResegmentAccountResponse
+	(*CloseAccountRequest)(nil),      // 39: ringfence.v1.CloseAccountRequest
+	(*CloseAccountResponse)(nil),     // 40: ringfence.v1.CloseAccountResponse
+	(*SweepAccountRequest)(nil),      // 41: ringfence.v1.SweepAccountRequest
+	(*SweepAccountResponse)(nil),     // 42: ringfence.v1.SweepAccountResponse
+	(*AccountFailure)(nil),           // 43: ringfence.v1.AccountFailure
+	(*AcceptAccountRequest)(nil),     // 44: ringfence.v1.AcceptAccountRequest
+	(*AcceptAccountResponse)(nil),    // 45: ringfence.v1.AcceptAccountResponse
+	(*timestamppb.Timestamp)(nil),    // 46: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 47: google.protobuf.Duration
+	(*ErrorDetail)(nil),              // 48: ringfence.v1.ErrorDetail
 }
 var file_ringfence_v1_counter_proto_depIdxs = []int32{
-	35, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
-	2,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
+	46, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
+	4,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
 	0,  // 2: ringfence.v1.CreateAccountRequest.durability:type_name -> ringfence.v1.Durability
-	36, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
-	36, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
-	36, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
-	2,  // 6: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
-	3,  // 7: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
-	2,  // 8: ringfence.v1.DeductRequest.account:type_name -> ringfence.v1.Account
-	3,  // 9: ringfence.v1.DeductRequest.id:type_name -> ringfence.v1.RequestId
-	2,  // 10: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
-	2,  // 11: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
-	3,  // 12: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
-	35, // 13: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
+	47, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
+	47, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
+	47, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
+	4,  // 6: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
+	5,  // 7: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
+	4,  // 8: ringfence.v1.DeductRequest.account:type_name -> ringfence.v1.Account
+	5,  // 9: ringfence.v1.DeductRequest.id:type_name -> ringfence.v1.RequestId
+	4,  // 10: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
+	4,  // 11: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
+	5,  // 12: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
+	46, // 13: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
 	1,  // 14: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
-	2,  // 15: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
-	3,  // 16: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
+	4,  // 15: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
+	5,  // 16: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
 	1,  // 17: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
-	2,  // 18: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
-	3,  // 19: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
+	4,  // 18: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
+	5,  // 19: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
 	1,  // 20: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
-	2,  // 21: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
-	3,  // 22: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
-	2,  // 23: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
-	22, // 24: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
-	23, // 25: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
-	24, // 26: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
-	25, // 27: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
-	35, // 28: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
-	2,  // 29: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
-	2,  // 30: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
-	2,  // 31: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
-	32, // 32: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
-	37, // 33: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
-	2,  // 34: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
-	22, // 35: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	4,  // 36: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	6,  // 37: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	8,  // 38: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	10, // 39: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	12, // 40: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	14, // 41: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	16, // 42: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	18, // 43: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	20, // 44: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	26, // 45: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	28, // 46: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	30, // 47: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	33, // 48: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	5,  // 49: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	7,  // 50: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	9,  // 51: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	11, // 52: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	13, // 53: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	15, // 54: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	17, // 55: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	19, // 56: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	21, // 57: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	27, // 58: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	29, // 59: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	31, // 60: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	34, // 61: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	49, // [49:62] is the sub-list for method output_type
-	36, // [36:49] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	4,  // 21: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
+	5,  // 22: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
+	23, // 23: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
+	8,  // 24: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
+	10, // 25: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
+	14, // 26: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
+	16, // 27: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
+	18, // 28: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
+	20, // 29: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
+	25, // 30: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
+	43, // 31: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
+	1,  // 32: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
+	4,  // 33: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
+	5,  // 34: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
+	2,  // 35: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
+	46, // 36: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
+	46, // 37: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
+	4,  // 38: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
+	30, // 39: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
+	31, // 40: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
+	32, // 41: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
+	33, // 42: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
+	46, // 43: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
+	3,  // 44: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
+	36, // 45: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
+	30, // 46: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
+	43, // 47: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
+	4,  // 48: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
+	4,  // 49: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
+	4,  // 50: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
+	43, // 51: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
+	48, // 52: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
+	4,  // 53: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
+	30, // 54: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
+	6,  // 55: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	8,  // 56: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	10, // 57: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	12, // 58: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	14, // 59: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	16, // 60: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	18, // 61: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	20, // 62: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	22, // 63: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	26, // 64: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	28, // 65: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	34, // 66: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	37, // 67: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	39, // 68: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	41, // 69: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	44, // 70: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	7,  // 71: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	9,  // 72: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	11, // 73: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	13, // 74: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	15, // 75: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	17, // 76: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	19, // 77: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	21, // 78: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	24, // 79: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	27, // 80: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	29, // 81: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	35, // 82: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	38, // 83: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	40, // 84: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	42, // 85: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	45, // 86: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	71, // [71:87] is the sub-list for method output_type
+	55, // [55:71] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }
@@ -2272,14 +3149,22 @@ func file_ringfence_v1_counter_proto_init() {
 		return
 	}
 	file_ringfence_v1_error_proto_init()
-	file_ringfence_v1_counter_proto_msgTypes[19].OneofWrappers = []any{}
+	file_ringfence_v1_counter_proto_msgTypes[19].OneofWrappers = []any{
+		(*Change_Deposit)(nil),
+		(*Change_Deduct)(nil),
+		(*Change_Reserve)(nil),
+		(*Change_Confirm)(nil),
+		(*Change_Cancel)(nil),
+		(*Change_Transfer)(nil),
+	}
+	file_ringfence_v1_counter_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_counter_proto_rawDesc), len(file_ringfence_v1_counter_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   33,
+			NumEnums:      4,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,7 +27,10 @@ const (
 	CounterService_Confirm_FullMethodName          = "/ringfence.v1.CounterService/Confirm"
 	CounterService_Cancel_FullMethodName           = "/ringfence.v1.CounterService/Cancel"
 	CounterService_Transfer_FullMethodName         = "/ringfence.v1.CounterService/Transfer"
+	CounterService_BatchChange_FullMethodName      = "/ringfence.v1.CounterService/BatchChange"
+	CounterService_Find_FullMethodName             = "/ringfence.v1.CounterService/Find"
 	CounterService_GetAccount_FullMethodName       = "/ringfence.v1.CounterService/GetAccount"
+	CounterService_ListAccounts_FullMethodName     = "/ringfence.v1.CounterService/ListAccounts"
 	CounterService_ResegmentAccount_FullMethodName = "/ringfence.v1.CounterService/ResegmentAccount"
 	CounterService_CloseAccount_FullMethodName     = "/ringfence.v1.CounterService/CloseAccount"
 	CounterService_SweepAccount_FullMethodName     = "/ringfence.v1.CounterService/SweepAccount"
@@ -59,8 +62,16 @@ type CounterServiceClient interface {
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
 	// Moves an amount to another account of the same namespace.
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
+	// Makes many changes of any accounts. One that fails fails alone.
+	BatchChange(ctx context.Context, in *BatchChangeRequest, opts ...grpc.CallOption) (*BatchChangeResponse, error)
+	// Returns what was decided on the request with an id. Decides nothing. Needs the role
+	// `read`.
+	Find(ctx context.Context, in *FindRequest, opts ...grpc.CallOption) (*FindResponse, error)
 	// Returns the segments of an account.
 	GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error)
+	// Lists the accounts of a namespace, with their segments. It is not a snapshot. Needs the
+	// role `read` of the whole namespace.
+	ListAccounts(ctx context.Context, in *ListAccountsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListAccountsResponse], error)
 	// Changes the number of segments, during normal use. Takes about 11 s.
 	ResegmentAccount(ctx context.Context, in *ResegmentAccountRequest, opts ...grpc.CallOption) (*ResegmentAccountResponse, error)
 	// Closes an account permanently: it takes no new money. A repeat has no second effect.
@@ -160,6 +171,26 @@ func (c *counterServiceClient) Transfer(ctx context.Context, in *TransferRequest
 	return out, nil
 }
 
+func (c *counterServiceClient) BatchChange(ctx context.Context, in *BatchChangeRequest, opts ...grpc.CallOption) (*BatchChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BatchChangeResponse)
+	err := c.cc.Invoke(ctx, CounterService_BatchChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *counterServiceClient) Find(ctx context.Context, in *FindRequest, opts ...grpc.CallOption) (*FindResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindResponse)
+	err := c.cc.Invoke(ctx, CounterService_Find_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *counterServiceClient) GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetAccountResponse)
@@ -169,6 +200,25 @@ func (c *counterServiceClient) GetAccount(ctx context.Context, in *GetAccountReq
 	}
 	return out, nil
 }
+
+func (c *counterServiceClient) ListAccounts(ctx context.Context, in *ListAccountsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListAccountsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &CounterService_ServiceDesc.Streams[0], CounterService_ListAccounts_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListAccountsRequest, ListAccountsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type CounterService_ListAccountsClient = grpc.ServerStreamingClient[ListAccountsResponse]
 
 func (c *counterServiceClient) ResegmentAccount(ctx context.Context, in *ResegmentAccountRequest, opts ...grpc.CallOption) (*ResegmentAccountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -235,8 +285,16 @@ type CounterServiceServer interface {
 	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
 	// Moves an amount to another account of the same namespace.
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
+	// Makes many changes of any accounts. One that fails fails alone.
+	BatchChange(context.Context, *BatchChangeRequest) (*BatchChangeResponse, error)
+	// Returns what was decided on the request with an id. Decides nothing. Needs the role
+	// `read`.
+	Find(context.Context, *FindRequest) (*FindResponse, error)
 	// Returns the segments of an account.
 	GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error)
+	// Lists the accounts of a namespace, with their segments. It is not a snapshot. Needs the
+	// role `read` of the whole namespace.
+	ListAccounts(*ListAccountsRequest, grpc.ServerStreamingServer[ListAccountsResponse]) error
 	// Changes the number of segments, during normal use. Takes about 11 s.
 	ResegmentAccount(context.Context, *ResegmentAccountRequest) (*ResegmentAccountResponse, error)
 	// Closes an account permanently: it takes no new money. A repeat has no second effect.
@@ -280,8 +338,17 @@ func (UnimplementedCounterServiceServer) Cancel(context.Context, *CancelRequest)
 func (UnimplementedCounterServiceServer) Transfer(context.Context, *TransferRequest) (*TransferResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Transfer not implemented")
 }
+func (UnimplementedCounterServiceServer) BatchChange(context.Context, *BatchChangeRequest) (*BatchChangeResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method BatchChange not implemented")
+}
+func (UnimplementedCounterServiceServer) Find(context.Context, *FindRequest) (*FindResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Find not implemented")
+}
 func (UnimplementedCounterServiceServer) GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method GetAccount not implemented")
+}
+func (UnimplementedCounterServiceServer) ListAccounts(*ListAccountsRequest, grpc.ServerStreamingServer[ListAccountsResponse]) error {
+	return status.Errorf(codes.Unimplemented, "method ListAccounts not implemented")
 }
 func (UnimplementedCounterServiceServer) ResegmentAccount(context.Context, *ResegmentAccountRequest) (*ResegmentAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ResegmentAccount not implemented")
@@ -460,6 +527,42 @@ func _CounterService_Transfer_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CounterService_BatchChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BatchChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CounterServiceServer).BatchChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CounterService_BatchChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CounterServiceServer).BatchChange(ctx, req.(*BatchChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CounterService_Find_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CounterServiceServer).Find(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CounterService_Find_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CounterServiceServer).Find(ctx, req.(*FindRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CounterService_GetAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetAccountRequest)
 	if err := dec(in); err != nil {
@@ -477,6 +580,17 @@ func _CounterService_GetAccount_Handler(srv interface{}, ctx context.Context, de
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _CounterService_ListAccounts_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListAccountsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(CounterServiceServer).ListAccounts(m, &grpc.GenericServerStream[ListAccountsRequest, ListAccountsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type CounterService_ListAccountsServer = grpc.ServerStreamingServer[ListAccountsResponse]
 
 func _CounterService_ResegmentAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResegmentAccountRequest)
@@ -590,6 +704,14 @@ var CounterService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _CounterService_Transfer_Handler,
 		},
 		{
+			MethodName: "BatchChange",
+			Handler:    _CounterService_BatchChange_Handler,
+		},
+		{
+			MethodName: "Find",
+			Handler:    _CounterService_Find_Handler,
+		},
+		{
 			MethodName: "GetAccount",
 			Handler:    _CounterService_GetAccount_Handler,
 		},
@@ -610,6 +732,12 @@ var CounterService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _CounterService_AcceptAccount_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ListAccounts",
+			Handler:       _CounterService_ListAccounts_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "ringfence/v1/counter.proto",
 }

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import ringfence
-from ringfence import LockLost, NotAcquired, Outcome, Reservation
+from ringfence import Change, Decision, LockLost, NotAcquired, Outcome, Reservation
 from ringfence._clock import now
 from ringfence.aio import Client
 
@@ -246,6 +246,10 @@ def test_counters_change_once_per_request(shared: Coordinator, key: str) -> None
                 await account.deposit(gift, 100)
             await account.deduct(ringfence.RequestId.new(), 1)
             assert (await account.balance(exact=True)).available == 99
+            assert (await account.find(gift)).decision is Decision.DONE
+            takes = [Change.deduct(key, ringfence.RequestId.new(), 60) for _ in range(2)]
+            made = await client.change(takes)
+            assert sorted(changed.error is None for changed in made) == [False, True]
 
     asyncio.run(work())
 

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 import ringfence
-from ringfence import Client, LockLost, NotAcquired, Outcome, Reservation, _rules
+from ringfence import Change, Client, Decision, LockLost, NotAcquired, Outcome, Reservation, _rules
 from ringfence._clock import now
 
 from conftest import (
@@ -483,3 +483,57 @@ def test_what_is_reserved_is_spent_or_comes_back(client: Client, key: str) -> No
         account.transfer(gift, 20, f"{key}/other")
     balances = [each.balance(exact=True).available for each in (account, other)]
     assert balances == [50, 20]
+
+
+def test_a_request_is_found(client: Client, key: str) -> None:
+    account = client.account(key)
+    account.create("memory")
+    account.deposit(ringfence.RequestId.new(), 100)
+    order, held = ringfence.RequestId.new("order"), ringfence.RequestId.new("held")
+    assert account.find(order).decision is Decision.NEVER_SEEN
+    account.deduct(order, 30)
+    assert account.find(order) == ringfence.Found(Decision.DONE)
+    until = (held.created_at_ms + 60_000) / 1000
+    account.reserve(held, 5, until)
+    assert account.find(held) == ringfence.Found(Decision.HELD, amount=5, deadline=until)
+    account.cancel(held)
+    assert account.find(held).decision is Decision.CANCELLED
+    brief = client.account(f"{key}/brief")
+    brief.create("memory", segments=1, idempotency_for=1, idempotency_at_least=1)
+    old = ringfence.RequestId.new("old")
+    brief.deposit(old, 1)
+
+    def is_forgotten() -> bool:
+        brief.deposit(ringfence.RequestId.new(), 1)
+        found = brief.find(old)
+        return found.decision is Decision.FORGOTTEN and found.forgotten_until is not None
+
+    eventually(is_forgotten)
+
+
+def test_many_changes_are_made_and_each_fails_alone(client: Client, key: str) -> None:
+    other = f"{key}/other"
+    for name in (key, other):
+        client.account(name).create("memory", segments=2)
+    new = ringfence.RequestId.new
+    gifts = [Change.deposit(key, new(), 1) for _ in range(2500)]
+    for _ in range(2):
+        assert all(changed.error is None for changed in client.change(gifts))
+    assert client.account(key).balance(exact=True).available == 2500
+    held = new()
+    made = client.change(
+        [
+            Change.deduct(key, new(), 9000),
+            Change.reserve(key, held, 5, time.time() + 60),
+            Change.deposit(f"{key}/missing", new(), 1),
+            Change.transfer(key, new(), 7, other),
+        ]
+    )
+    assert isinstance(made[0].error, ringfence.Insufficient)
+    assert made[1].reservation is Reservation.HELD
+    assert isinstance(made[2].error, ringfence.NoAccount)
+    assert made[3] == ringfence.Changed()
+    ended = client.change([Change.confirm(key, held), Change.cancel(key, held)])
+    assert ended[0] == ended[1] and not ended[0].error
+    assert ended[0].reservation in (Reservation.CONFIRMED, Reservation.CANCELLED)
+    assert client.change([]) == []

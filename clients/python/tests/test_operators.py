@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -149,5 +150,27 @@ def test_tasks_make_the_calls_of_operators(shared: Coordinator, key: str) -> Non
             await account.close_permanently()
             with pytest.raises(ringfence.AccountClosed):
                 await account.deposit(ringfence.RequestId.new(), 1)
+
+    asyncio.run(asyncio.wait_for(work(), DEADLINE))
+
+
+def test_accounts_are_listed_by_what_they_need(shared: Coordinator, client: Client, key: str) -> None:
+    names = [f"{key}/{nth}" for nth in range(5)]
+    for name in names:
+        client.account(name).create("memory", segments=1)
+    held = client.account(names[3])
+    held.deposit(ringfence.RequestId.new(), 10)
+    held.reserve(ringfence.RequestId.new(), 4, time.time() + 60)
+    listed = {account.name: account for account in client.accounts(f"{key}/")}
+    assert sorted(listed) == names
+    (segment,) = listed[names[3]].segments
+    assert (segment.available, segment.held, listed[names[3]].error) == (6, 4, None)
+    assert [account.name for account in client.accounts(f"{key}/", held=True)] == [names[3]]
+    assert not list(client.accounts(f"{key}/", in_doubt=True, lost=True))
+
+    async def work() -> None:
+        async with aio.Client(shared.address) as other:
+            found = [account.name async for account in other.accounts(f"{key}/", held=True)]
+            assert found == [names[3]]
 
     asyncio.run(asyncio.wait_for(work(), DEADLINE))

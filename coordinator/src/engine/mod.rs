@@ -48,7 +48,7 @@ use crate::{
     view::ViewLease,
 };
 pub use acquire::{Acquire, Wait};
-pub use counters::CounterFault;
+pub use counters::{AccountNames, AccountNamesPage, CounterFault};
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use inspect::{Locks, LocksPage, ReplicaInspection};
 use local::{Authority, Handle, LocalQueues};

@@ -53,6 +53,9 @@ pub enum When {
     /// end of the page
     /// before; `None`: from the start.
     Before(Option<Cursor>),
+    /// Slots in any state; of their groups, those with a manifest, without blocks. The epoch does not matter. From the end
+    /// of the page before; `None`: from the start.
+    Here(Option<Cursor>),
 }
 
 /// Some groups. If there is none, and no slot is refused, sealed slots have no group and get none.

@@ -30,6 +30,18 @@ impl Counter {
     /// [`Refusal::ClocksDiffer`](crate::segment::Refusal::ClocksDiffer): by a wrong clock, requests would be too old for as
     /// long as it is ahead.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
+        let (before, until_new) = self.accept_now().await?;
+        tokio::time::sleep(until_new).await;
+        Ok(before)
+    }
+
+    /// As [`accept`](Self::accept), without the wait at its end: for many accounts at once. Returns how long it is until
+    /// requests that are created then are not too old.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`accept`](Self::accept).
+    pub async fn accept_now(&self) -> Result<(Inspection, Duration), CounterError> {
         let mut patience = Patience::default();
         let mut before = None;
         loop {
@@ -45,11 +57,11 @@ impl Counter {
                 continue;
             };
             self.record_seen(&views).await?;
-            if !before.is_sound() {
-                let until_new_ms = manifest.terms().skew_ms + PLAN_MARGIN_MS;
-                tokio::time::sleep(Duration::from_millis(until_new_ms)).await;
-            }
-            return Ok(before.clone());
+            let until_new_ms = match before.is_sound() {
+                true => 0,
+                false => manifest.terms().skew_ms + PLAN_MARGIN_MS,
+            };
+            return Ok((before.clone(), Duration::from_millis(until_new_ms)));
         }
     }
 

@@ -11,6 +11,7 @@ mod change;
 mod close;
 mod doubt;
 mod error;
+mod find;
 mod freeze;
 mod insufficient;
 mod lost;
@@ -34,6 +35,7 @@ use parking_lot::Mutex;
 
 pub use balance::Balance;
 pub use error::{CounterError, ServiceError};
+pub use find::Found;
 pub use lost::{Inspection, LostSegment, LostSegments};
 pub use reserve::{Ended, Reserved};
 pub use sweep::Swept;

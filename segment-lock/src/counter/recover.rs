@@ -1,10 +1,10 @@
 //! Finishes the transfers that other callers left unfinished.
 
-use super::{Counter, CounterError, Swept};
+use super::{Counter, CounterError, Found, Swept};
 use crate::{
     Account, Amount, Manifest, RequestId,
     limits::PAGE_LEN_MAX,
-    segment::{CreditId, Find, Pinned, Refusal, Reply, Request, Sent, State},
+    segment::{CreditId, Pinned, Reply, Request, Sent, State},
 };
 
 impl Counter {
@@ -84,28 +84,22 @@ impl Counter {
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let source = Self::open(self.storage.clone(), credit.from.clone());
-        let find = |manifest: &Manifest| {
-            Request::Find(Find {
-                id: credit.id.clone(),
-                generation: manifest.generation(),
-            })
-        };
-        match source.ask_home(&credit.id, find).await {
-            Ok(Reply::Recorded(State::Sent { amount, .. })) => {
+        match source.find(&credit.id).await? {
+            Found::Decided(State::Sent { amount, .. }) => {
                 source.deliver(&credit.id, amount, self, None).await?;
                 swept.delivered += 1;
             }
             // A sent transfer is forgotten only after it was finished.
-            Ok(Reply::Recorded(State::Delivered))
-            | Err(CounterError::Refused(Refusal::TooOld { .. })) => {
+            Found::Decided(State::Delivered) | Found::Forgotten { .. } => {
                 source.unpin(&credit.id, self).await;
                 swept.unpinned += 1;
             }
             // The source lost its last changes, and with them the transfer. A repeat of the transfer needs the credit
             // until its id is too old at the source.
-            Ok(Reply::Unknown) => {}
-            Ok(reply) => return Err(CounterError::unexpected("find", &reply)),
-            Err(error) => return Err(error),
+            Found::NeverSeen => {}
+            Found::Decided(state) => {
+                return Err(CounterError::unexpected("find", &Reply::Recorded(state)));
+            }
         }
         Ok(())
     }

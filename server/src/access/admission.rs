@@ -66,7 +66,8 @@ pub(crate) enum Call<'a> {
     Create(&'a str, &'a [u8]),
     /// Moves money from the first of these accounts to the second.
     Transfer(&'a str, [&'a [u8]; 2]),
-    /// Opens a session: any role will do, because clients learn the longest lease by one.
+    /// Opens a session, or asks for many calls at once: any role will do. Clients learn the longest lease by a session, and
+    /// each of the calls is let pass, or not, by itself.
     Session,
     /// Reads the state of the lock or the account.
     Read(&'a str, &'a [u8]),
@@ -274,13 +275,22 @@ impl Caller {
 /// Renewals and releases are not admitted: they need no role but the handle, and no place on the connection. So a caller whose
 /// calls are refused keeps its locks.
 pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted, Error> {
+    admit_within(request, call)?;
+    place(request).inspect_err(|_| {
+        if let Ok(caller) = caller_of(request) {
+            caller.numbers.refused("streams");
+        }
+    })
+}
+
+/// As [`admit`], for one of several calls that `request` stands for: it takes no place.
+pub(crate) fn admit_within<T>(request: &Request<T>, call: Call<'_>) -> Result<(), Error> {
     let caller = caller_of(request)?;
     caller.admit(call).inspect_err(|error| {
         if error.reason == Reason::NotAllowed {
             audit::refused(caller.name(), request.extensions().get(), error);
         }
-    })?;
-    place(request).inspect_err(|_| caller.numbers.refused("streams"))
+    })
 }
 
 /// Gives `request` a place on its connection.

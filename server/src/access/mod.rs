@@ -16,7 +16,9 @@ mod principal;
 mod rate;
 mod scope;
 
-pub(crate) use admission::{Admitted, Call, Caller, PLACE_AFTER, admit, caller_of, limited};
+pub(crate) use admission::{
+    Admitted, Call, Caller, PLACE_AFTER, admit, admit_within, caller_of, limited,
+};
 pub(crate) use audit::Audit;
 pub(crate) use authentication::Authentication;
 pub use principal::{Principal, Proof, Roles, TokenDigest, token_digest};

@@ -5,14 +5,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AccountFailure, AccountSegment, AccountSegments, CreateAccountRequest, Durability,
-        GetBalanceResponse, LastSeenSegment, LostAccountSegment, RequestId, ReservationState,
-        SweepAccountResponse,
+        AccountFailure, AccountSegment, AccountSegments, CreateAccountRequest, Decision,
+        Durability, FindResponse, GetBalanceResponse, LastSeenSegment, LostAccountSegment,
+        RequestId, ReservationState, SweepAccountResponse,
     },
 };
 use ringfence_client::counter::{
-    self, Amount, Balance, CounterError, Ended, Inspection, LostSegment, Seen, Swept, Terms,
-    limits::REPLICAS_MAX, segment::SegmentView,
+    self, Amount, Balance, Ended, Found, Inspection, LostSegment, Seen, Swept, Terms,
+    limits::REPLICAS_MAX,
+    segment::{SegmentView, State},
 };
 
 use crate::{errors, fields};
@@ -104,6 +105,53 @@ pub(super) fn ended(how: Ended) -> ReservationState {
     }
 }
 
+pub(super) fn decision(found: Found) -> FindResponse {
+    let mut answer = FindResponse::default();
+    let decision = match found {
+        Found::NeverSeen => Decision::NeverSeen,
+        Found::Forgotten { mark_ms } => {
+            answer.forgotten_until = Some(at(mark_ms));
+            Decision::Forgotten
+        }
+        Found::Decided(state) => match state {
+            State::Done => Decision::Done,
+            State::Insufficient => Decision::Insufficient,
+            State::Held {
+                amount,
+                deadline_ms,
+            } => {
+                answer.amount = amount.get();
+                answer.deadline = Some(at(deadline_ms));
+                Decision::Held
+            }
+            State::Confirmed => Decision::Confirmed,
+            State::Cancelled => Decision::Cancelled,
+            State::Expired => Decision::Expired,
+            State::Sent { amount, to } => {
+                answer.amount = amount.get();
+                answer.to = to.as_str().to_owned();
+                Decision::Sent
+            }
+            State::Delivered => Decision::Delivered,
+            State::Returned => Decision::Returned,
+        },
+    };
+    answer.set_decision(decision);
+    answer
+}
+
+fn at(time_ms: u64) -> prost_types::Timestamp {
+    (UNIX_EPOCH + Duration::from_millis(time_ms)).into()
+}
+
+/// A failure of a change, or of a part of a sweep.
+pub(super) fn failure(error: Error) -> AccountFailure {
+    AccountFailure {
+        error: Some((&error).into()),
+        message: error.message,
+    }
+}
+
 pub(super) fn segments(Inspection { views, lost }: &Inspection) -> AccountSegments {
     let present = |(&index, view): (&u32, &SegmentView)| AccountSegment {
         index,
@@ -114,7 +162,7 @@ pub(super) fn segments(Inspection { views, lost }: &Inspection) -> AccountSegmen
     };
     let seen = |seen: Seen| LastSeenSegment {
         amount: seen.owned,
-        at: Some((UNIX_EPOCH + Duration::from_millis(seen.at_ms)).into()),
+        at: Some(at(seen.at_ms)),
         losses: seen.losses,
     };
     let lost_one = |lost: &LostSegment| LostAccountSegment {
@@ -129,13 +177,6 @@ pub(super) fn segments(Inspection { views, lost }: &Inspection) -> AccountSegmen
 
 pub(super) fn swept(swept: &Swept) -> SweepAccountResponse {
     let count = |number| u64::try_from(number).unwrap_or(u64::MAX);
-    let failure = |error: &CounterError| {
-        let error = errors::counter(error);
-        AccountFailure {
-            error: Some((&error).into()),
-            message: error.message,
-        }
-    };
     SweepAccountResponse {
         expired: count(swept.expired),
         delivered: count(swept.delivered),
@@ -146,7 +187,7 @@ pub(super) fn swept(swept: &Swept) -> SweepAccountResponse {
             .errors
             .iter()
             .take(FAILURES_MAX)
-            .map(failure)
+            .map(|error| failure(errors::counter(error)))
             .collect(),
     }
 }

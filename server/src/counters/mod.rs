@@ -1,34 +1,39 @@
 //! CounterService: one call per step.
 
 mod accounts;
+mod changes;
+mod list;
 mod messages;
 
 pub(crate) use messages::{durability, id};
 
+use futures_util::{StreamExt as _, stream::BoxStream};
 use ringfence_api::{
     Error,
     v1::{
-        AcceptAccountRequest, AcceptAccountResponse, Account, CancelRequest, CancelResponse,
-        CloseAccountRequest, CloseAccountResponse, ConfirmRequest, ConfirmResponse,
-        CreateAccountRequest, CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest,
-        DepositResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
-        GetBalanceResponse, ResegmentAccountRequest, ResegmentAccountResponse, ReservationState,
-        ReserveRequest, ReserveResponse, SweepAccountRequest, SweepAccountResponse,
-        TransferRequest, TransferResponse, counter_service_server::CounterService,
+        AcceptAccountRequest, AcceptAccountResponse, Account, BatchChangeRequest,
+        BatchChangeResponse, CancelRequest, CancelResponse, CloseAccountRequest,
+        CloseAccountResponse, ConfirmRequest, ConfirmResponse, CreateAccountRequest,
+        CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest, DepositResponse,
+        FindRequest, FindResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
+        GetBalanceResponse, ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest,
+        ResegmentAccountResponse, ReserveRequest, ReserveResponse, SweepAccountRequest,
+        SweepAccountResponse, TransferRequest, TransferResponse, change::Request as Change,
+        counter_service_server::CounterService,
     },
 };
-use ringfence_client::{Client, counter::Reserved};
+use ringfence_client::Client;
 use tonic::{Request, Response, Status};
 
 use self::{
     accounts::Accounts,
-    messages::{amount, balance, ended, segments, swept, terms},
+    messages::{balance, decision, segments, swept, terms},
 };
 use crate::{
-    access::{Admitted, Audit, Call, admit},
+    access::{Admitted, Audit, Call, admit, caller_of},
     deadline::Deadline,
     errors,
-    fields::{self, namespace},
+    fields::namespace,
 };
 
 /// Segments of an account, unless the request sets another number.
@@ -48,8 +53,8 @@ impl Counters {
     }
 }
 
-/// Lets a change of `account` pass.
-fn change<T>(request: &Request<T>, account: &Option<Account>) -> Result<Admitted, Error> {
+/// Lets work on the whole of `account` pass.
+fn work<T>(request: &Request<T>, account: &Option<Account>) -> Result<Admitted, Error> {
     let (namespace, name) = named(account);
     admit(request, Call::Change(namespace, name))
 }
@@ -89,13 +94,7 @@ impl CounterService for Counters {
         &self,
         request: Request<DepositRequest>,
     ) -> Result<Response<DepositResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
-        let deadline = Deadline::of(&request);
-        let ask = request.into_inner();
-        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
-        let counter = self.accounts.open(ask.account)?;
-        let deposited = deadline.run(counter.deposit(&id, amount)).await?;
-        deposited.map_err(|error| errors::counter(&error))?;
+        self.change(request.map(Change::Deposit)).await?;
         Ok(Response::new(DepositResponse {}))
     }
 
@@ -103,13 +102,7 @@ impl CounterService for Counters {
         &self,
         request: Request<DeductRequest>,
     ) -> Result<Response<DeductResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
-        let deadline = Deadline::of(&request);
-        let ask = request.into_inner();
-        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
-        let counter = self.accounts.open(ask.account)?;
-        let deducted = deadline.run(counter.deduct(&id, amount)).await?;
-        deducted.map_err(|error| errors::counter(&error))?;
+        self.change(request.map(Change::Deduct)).await?;
         Ok(Response::new(DeductResponse {}))
     }
 
@@ -136,77 +129,52 @@ impl CounterService for Counters {
         &self,
         request: Request<ReserveRequest>,
     ) -> Result<Response<ReserveResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
-        let deadline = Deadline::of(&request);
-        let ask = request.into_inner();
-        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
-        let until_ms = fields::time_ms("deadline", ask.deadline)?;
-        let counter = self.accounts.open(ask.account)?;
-        let reserved = deadline.run(counter.reserve(&id, amount, until_ms)).await?;
-        let reserved = reserved.map_err(|error| errors::counter(&error))?;
-        let state = match reserved {
-            Reserved::Held => ReservationState::Held,
-            Reserved::Ended(how) => ended(how),
-        };
-        Ok(Response::new(ReserveResponse {
-            state: state.into(),
-        }))
+        let state = self.change(request.map(Change::Reserve)).await?.into();
+        Ok(Response::new(ReserveResponse { state }))
     }
 
     async fn confirm(
         &self,
         request: Request<ConfirmRequest>,
     ) -> Result<Response<ConfirmResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
-        let deadline = Deadline::of(&request);
-        let ask = request.into_inner();
-        let id = id(ask.id)?;
-        let counter = self.accounts.open(ask.account)?;
-        let confirmed = deadline.run(counter.confirm(&id)).await?;
-        let confirmed = confirmed.map_err(|error| errors::counter(&error))?;
-        Ok(Response::new(ConfirmResponse {
-            state: ended(confirmed).into(),
-        }))
+        let state = self.change(request.map(Change::Confirm)).await?.into();
+        Ok(Response::new(ConfirmResponse { state }))
     }
 
     async fn cancel(
         &self,
         request: Request<CancelRequest>,
     ) -> Result<Response<CancelResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
-        let deadline = Deadline::of(&request);
-        let ask = request.into_inner();
-        let id = id(ask.id)?;
-        let counter = self.accounts.open(ask.account)?;
-        let cancelled = deadline.run(counter.cancel(&id)).await?;
-        let cancelled = cancelled.map_err(|error| errors::counter(&error))?;
-        Ok(Response::new(CancelResponse {
-            state: ended(cancelled).into(),
-        }))
+        let state = self.change(request.map(Change::Cancel)).await?.into();
+        Ok(Response::new(CancelResponse { state }))
     }
 
     async fn transfer(
         &self,
         request: Request<TransferRequest>,
     ) -> Result<Response<TransferResponse>, Status> {
-        let TransferRequest { account, to, .. } = request.get_ref();
-        let (namespace, from) = named(account);
-        let _admitted = admit(&request, Call::Transfer(namespace, [from, to.as_bytes()]))?;
-        let deadline = Deadline::of(&request);
-        let ask = request.into_inner();
-        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
-        let from = ask.account.unwrap_or_default();
-        let to = Account {
-            namespace: from.namespace.clone(),
-            name: ask.to,
-        };
-        let (from, to) = (
-            self.accounts.open(Some(from))?,
-            self.accounts.open(Some(to))?,
-        );
-        let transferred = deadline.run(from.transfer(&id, amount, &to)).await?;
-        transferred.map_err(|error| errors::counter(&error))?;
+        self.change(request.map(Change::Transfer)).await?;
         Ok(Response::new(TransferResponse {}))
+    }
+
+    async fn batch_change(
+        &self,
+        request: Request<BatchChangeRequest>,
+    ) -> Result<Response<BatchChangeResponse>, Status> {
+        let answers = self.change_all(request).await?;
+        Ok(Response::new(BatchChangeResponse { answers }))
+    }
+
+    async fn find(&self, request: Request<FindRequest>) -> Result<Response<FindResponse>, Status> {
+        let (namespace, name) = named(&request.get_ref().account);
+        let _admitted = admit(&request, Call::Read(namespace, name))?;
+        let deadline = Deadline::of(&request);
+        let FindRequest { account, id } = request.into_inner();
+        let id = messages::id(id)?;
+        let counter = self.accounts.open(account)?;
+        let found = deadline.run(counter.find(&id)).await?;
+        let found = found.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(decision(found)))
     }
 
     async fn get_account(
@@ -228,11 +196,31 @@ impl CounterService for Counters {
         }))
     }
 
+    type ListAccountsStream = BoxStream<'static, Result<ListAccountsResponse, Status>>;
+
+    async fn list_accounts(
+        &self,
+        request: Request<ListAccountsRequest>,
+    ) -> Result<Response<Self::ListAccountsStream>, Status> {
+        let of = namespace(&request.get_ref().namespace);
+        let admitted = admit(&request, Call::List(Some(of)))?;
+        let (caller, deadline) = (caller_of(&request)?.clone(), Deadline::of(&request));
+        let ask = request.into_inner();
+        let account = Account {
+            namespace: ask.namespace,
+            name: String::new(),
+        };
+        let accounts = self.accounts.namespace(&account)?.list(&ask.prefix);
+        let conditions = list::Conditions::of(&ask.conditions)?;
+        let pages = list::pages(accounts, (conditions, caller, deadline), admitted);
+        Ok(Response::new(pages.boxed()))
+    }
+
     async fn resegment_account(
         &self,
         request: Request<ResegmentAccountRequest>,
     ) -> Result<Response<ResegmentAccountResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
+        let _admitted = work(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let counter = self.accounts.open(ask.account)?;
@@ -245,7 +233,7 @@ impl CounterService for Counters {
         &self,
         request: Request<CloseAccountRequest>,
     ) -> Result<Response<CloseAccountResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
+        let _admitted = work(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let counter = self.accounts.open(request.into_inner().account)?;
         let closed = deadline.run(counter.close()).await?;
@@ -257,7 +245,7 @@ impl CounterService for Counters {
         &self,
         request: Request<SweepAccountRequest>,
     ) -> Result<Response<SweepAccountResponse>, Status> {
-        let _admitted = change(&request, &request.get_ref().account)?;
+        let _admitted = work(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let counter = self.accounts.open(request.into_inner().account)?;
         let done = deadline.run(counter.sweep()).await?;

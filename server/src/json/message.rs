@@ -1,7 +1,7 @@
 //! Messages as JSON: the mapping of proto3, in a form for people. Keys and nonces are text, and the names of an enum come
 //! without its own.
 
-use std::str::FromStr;
+use std::{collections::BTreeSet, str::FromStr};
 
 use base64::{
     Engine as _, alphabet,
@@ -40,6 +40,7 @@ fn object(of: &MessageDescriptor, path: &str, json: &Json) -> Result<DynamicMess
         return Err(Error::invalid(path, shown(json), "an object"));
     };
     let mut message = DynamicMessage::new(of.clone());
+    let mut chosen = BTreeSet::new();
     for (name, json) in members {
         let dot = if path.is_empty() { "" } else { "." };
         let Some((field, is_base64)) = field(of, name) else {
@@ -58,11 +59,35 @@ fn object(of: &MessageDescriptor, path: &str, json: &Json) -> Result<DynamicMess
         if json.is_null() {
             continue;
         }
-        let value = value(&field, is_base64, &format!("{path}{dot}{name}"), json)?;
+        let path = format!("{path}{dot}{name}");
+        if let Some(choice) = field.containing_oneof()
+            && !chosen.insert(choice.full_name().to_owned())
+        {
+            let names: Vec<_> = choice
+                .fields()
+                .map(|field| field.json_name().to_owned())
+                .collect();
+            let limit = format!("the only one of {}", names.join(", "));
+            return Err(Error::invalid(&path, "not the only one", limit));
+        }
+        let value = match field.is_list() {
+            true => list(&field, is_base64, &path, json)?,
+            false => value(&field, is_base64, &path, json)?,
+        };
         let set = message.try_set_field(&field, value);
         set.map_err(|error| Error::new(Reason::Internal, error.to_string()))?;
     }
     Ok(message)
+}
+
+fn list(field: &FieldDescriptor, is_base64: bool, path: &str, json: &Json) -> Result<Value, Error> {
+    let Json::Array(values) = json else {
+        return Err(Error::invalid(path, shown(json), "a list"));
+    };
+    let value =
+        |(nth, json): (usize, &Json)| value(field, is_base64, &format!("{path}[{nth}]"), json);
+    let values = values.iter().enumerate().map(value);
+    Ok(Value::List(values.collect::<Result<_, _>>()?))
 }
 
 /// The field called `name`, and whether its bytes are in base64.

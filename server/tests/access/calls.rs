@@ -5,13 +5,14 @@ use std::time::Duration;
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AbortResizeRequest, AcceptAccountRequest, Account, AddShardRequest, CancelRequest,
-        CloseAccountRequest, ConfirmRequest, CountDownLatchRequest, CreateAccountRequest,
-        DeductRequest, DepositRequest, Durability, ForceReleaseRequest, GetAccountRequest,
-        GetBalanceRequest, GetLatchRequest, GetTopologyRequest, InspectRequest, ListRequest,
-        RemoveShardRequest, RequestId, ResegmentAccountRequest, ReserveRequest,
-        ResumeResizeRequest, SetLatchRequest, SweepAccountRequest, TransferRequest,
-        WaitLatchRequest, WeighShardRequest, admin_service_client::AdminServiceClient,
+        AbortResizeRequest, AcceptAccountRequest, Account, AccountFailure, AddShardRequest,
+        BatchChangeRequest, CancelRequest, Change, CloseAccountRequest, ConfirmRequest,
+        CountDownLatchRequest, CreateAccountRequest, DeductRequest, DepositRequest, Durability,
+        FindRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest, GetLatchRequest,
+        GetTopologyRequest, InspectRequest, ListAccountsRequest, ListRequest, RemoveShardRequest,
+        RequestId, ResegmentAccountRequest, ReserveRequest, ResumeResizeRequest, SetLatchRequest,
+        SweepAccountRequest, TransferRequest, WaitLatchRequest, WeighShardRequest,
+        admin_service_client::AdminServiceClient, change,
         counter_service_client::CounterServiceClient, latch_service_client::LatchServiceClient,
         lock_service_client::LockServiceClient,
     },
@@ -91,6 +92,11 @@ impl Calls<'_> {
             exact: false,
         };
         call!(self, counters.get_balance(balance));
+        let find = FindRequest {
+            account: account.clone(),
+            id: request_id(),
+        };
+        call!(self, counters.find(find));
         self.whole(&mut counters, account.clone()).await;
         self.changes(&mut counters, account).await;
     }
@@ -106,6 +112,7 @@ impl Calls<'_> {
             self,
             counters.get_account(GetAccountRequest { account: at() })
         );
+        call!(self, counters.list_accounts(ListAccountsRequest::default()));
         let resegment = ResegmentAccountRequest {
             account: at(),
             segments: 1,
@@ -150,14 +157,8 @@ impl Calls<'_> {
         counters: &mut CounterServiceClient<Channel>,
         account: Option<Account>,
     ) {
-        let at = prost_types::Timestamp {
-            seconds: 1_700_000_000,
-            nanos: 0,
-        };
-        let id = Some(RequestId {
-            created_at: Some(at),
-            name: "id".into(),
-        });
+        let id = request_id();
+        let at = id.clone().unwrap().created_at.unwrap();
         let amount = 1;
         let request = || (account.clone(), id.clone());
         let (account, id) = request();
@@ -198,7 +199,38 @@ impl Calls<'_> {
             to: "mine/other".into(),
         };
         call!(self, counters.transfer(transfer));
+        let (account, id) = request();
+        let deposit = change::Request::Deposit(DepositRequest {
+            account,
+            id,
+            amount,
+        });
+        let change = Change {
+            request: Some(deposit),
+        };
+        let changes = vec![change];
+        let batch = with(self.caller, BatchChangeRequest { changes });
+        let answer = counters.batch_change(batch).await;
+        let refused = answer.map(|answer| answer.into_inner().answers.remove(0).failure);
+        let refused = refused.map(|failure| {
+            let AccountFailure { error, message } = failure?;
+            Some(Error::from_detail(error?, message).into())
+        });
+        if let Some(status) = refused.unwrap_or_else(Some) {
+            self.refused.push(("batch_change", status));
+        }
     }
+}
+
+fn request_id() -> Option<RequestId> {
+    let at = prost_types::Timestamp {
+        seconds: 1_700_000_000,
+        nanos: 0,
+    };
+    Some(RequestId {
+        created_at: Some(at),
+        name: "id".into(),
+    })
 }
 
 /// The refusals of all calls about `key` with the bearer token of `caller`, by name of the call.
@@ -224,7 +256,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 28;
+const CALLS: usize = 31;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",
@@ -233,11 +265,13 @@ const TOPOLOGY: [&str; 6] = [
     "resume_resize",
     "abort_resize",
 ];
-const READS: [&str; 6] = [
+const READS: [&str; 8] = [
     "inspect",
     "list",
     "get_balance",
+    "find",
     "get_account",
+    "list_accounts",
     "get_latch",
     "wait_latch",
 ];
@@ -277,7 +311,7 @@ async fn a_call_without_its_role_reaches_no_shard() {
     scene.reaches_no_shard(refused).await;
     let before = scene.script_calls().await;
     let refused = refusals(&channel, "worker", "mine/1").await;
-    let mut denied = vec!["list", "accept_account"];
+    let mut denied = vec!["list", "list_accounts", "accept_account"];
     denied.extend(TOPOLOGY);
     assert_eq!(not_allowed(&refused), denied);
     assert!(scene.script_calls().await > before);
@@ -313,7 +347,7 @@ async fn each_role_allows_its_calls() {
     assert!(READS.iter().all(|name| !refused.contains(name)));
     let refused = not_allowed(&refusals(&channel, "worker", "key").await);
     let mut denied = READS.to_vec();
-    denied.insert(4, "accept_account");
+    denied.insert(6, "accept_account");
     denied.extend(TOPOLOGY);
     denied.push("force_release");
     assert_eq!(refused, denied);
@@ -362,7 +396,13 @@ async fn to_change_money_is_not_to_lock() {
         let refused = not_allowed(&refusals(&channel, caller, key).await);
         let is_allowed = |call| !refused.contains(&call);
         assert_eq!(is_allowed("acquire"), locks, "{caller} {key}");
-        for call in ["create_account", "deposit", "deduct", "close_account"] {
+        for call in [
+            "create_account",
+            "deposit",
+            "deduct",
+            "close_account",
+            "batch_change",
+        ] {
             assert_eq!(is_allowed(call), changes, "{caller} {key} {call}");
         }
         assert_eq!(is_allowed("transfer"), transfers, "{caller} {key}");

@@ -163,6 +163,30 @@ async fn coins_are_deducted_once() {
         (balance.text("/held"), &balance.body["countsTwice"]),
         ("0", &json!(false))
     );
+    let one: Value = serde_json::from_str(&deduct).unwrap();
+    let other: Value = serde_json::from_str(&change("d", json!(1000))).unwrap();
+    let batch = json!({ "changes": [{ "deduct": one }, { "deduct": other }] }).to_string();
+    let made = http.call("accounts/batch-change", &batch).await;
+    assert_eq!(made.body["answers"].as_array().unwrap().len(), 2);
+    assert!(made.body["answers"][0]["failure"].is_null(), "{made:?}");
+    let reason = made.text("/answers/1/failure/error/reason");
+    assert!(reason.ends_with("INSUFFICIENT"), "{made:?}");
+    for (batch, field, limit) in [
+        (r#"{"changes": {}}"#, "changes", "a list"),
+        (r#"{"changes": [{}, 1]}"#, "changes[1]", "an object"),
+        (
+            r#"{"changes": [{"deduct": {}, "deposit": {}}]}"#,
+            "changes[0].deposit",
+            "the only one of deposit, deduct, reserve, confirm, cancel, transfer",
+        ),
+    ] {
+        let refused = http.call("accounts/batch-change", batch).await;
+        assert_eq!(refused.text("/error/invalidInput/field"), field);
+        assert_eq!(refused.text("/error/invalidInput/limit"), limit);
+    }
+    let find = json!({ "account": one["account"], "id": one["id"] }).to_string();
+    let found = http.call("accounts/find", &find).await;
+    assert_eq!(found.text("/decision"), "DONE");
     let none = r#"{"account": {"name": "none"}}"#;
     let none = http.call("accounts/get-balance", none).await;
     assert_eq!((none.code, none.reason()), (404, "NO_ACCOUNT"));

@@ -358,6 +358,27 @@ fn another_answer_to_a_repeat_is_found() {
 }
 
 #[test]
+fn what_was_answered_and_was_never_seen_is_found() {
+    let find = |name: &str, deed: Deed, at_ns: u64, answer: Answer| {
+        let call = Call::Find(order(name, 30, deed));
+        move |told: &mut Vec<Attempt>| told.push(attempt(call, at_ns, answer))
+    };
+    let unseen = || Answer::Unseen;
+    assert_eq!(
+        found(find("w", Deed::Deduct, 120, unseen())),
+        [Rule::Agreement]
+    );
+    let other = Answer::Insufficient;
+    assert_eq!(
+        found(find("w", Deed::Deduct, 120, other)),
+        [Rule::Agreement]
+    );
+    assert_eq!(found(find("w", Deed::Deduct, 120, Answer::Done)), []);
+    // Before it was asked for.
+    assert_eq!(found(find("w", Deed::Deduct, 1, unseen())), []);
+}
+
+#[test]
 fn what_is_never_answered_is_found() {
     assert_eq!(found(|told| told[6].answered = None), [Rule::Answered]);
     let unknown = Answer::Unknown("lost".into());

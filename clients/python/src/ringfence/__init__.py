@@ -22,13 +22,23 @@ from ._blocking import (
     exit_on_signal,
 )
 from ._durations import Duration
-from ._requests import Balance, Key, RequestId, Reservation
+from ._requests import (
+    Balance,
+    Change,
+    Changed,
+    Decision,
+    Found,
+    Key,
+    RequestId,
+    Reservation,
+)
 from ._rules import Danger, Outcome
 from ._views import (
     AccountState,
     HeldLock,
     Holder,
     Leader,
+    ListedAccount,
     LockKind,
     LockState,
     LostSegment,
@@ -71,11 +81,15 @@ __all__ = [
     "AccountExists",
     "AccountState",
     "Balance",
+    "Change",
+    "Changed",
     "Client",
     "Contended",
     "Danger",
+    "Decision",
     "Duration",
     "Election",
+    "Found",
     "Guard",
     "HeldLock",
     "Holder",
@@ -89,6 +103,7 @@ __all__ = [
     "Leader",
     "Leadership",
     "LimitReached",
+    "ListedAccount",
     "Lock",
     "LockKind",
     "LockLost",

@@ -36,6 +36,9 @@ _ANSWERS: dict[tuple[str, str], Any] = {
     ("CounterService", "Confirm"): counter_pb2.ConfirmResponse,
     ("CounterService", "Cancel"): counter_pb2.CancelResponse,
     ("CounterService", "Transfer"): counter_pb2.TransferResponse,
+    ("CounterService", "BatchChange"): counter_pb2.BatchChangeResponse,
+    ("CounterService", "Find"): counter_pb2.FindResponse,
+    ("CounterService", "ListAccounts"): counter_pb2.ListAccountsResponse,
     ("CounterService", "GetAccount"): counter_pb2.GetAccountResponse,
     ("CounterService", "ResegmentAccount"): counter_pb2.ResegmentAccountResponse,
     ("CounterService", "CloseAccount"): counter_pb2.CloseAccountResponse,
@@ -49,7 +52,7 @@ _ANSWERS: dict[tuple[str, str], Any] = {
 _TEXT = "a line of printable ASCII"
 
 #: Methods whose answers are streams.
-_STREAMS = {"List"}
+_STREAMS = {"List", "ListAccounts"}
 
 
 def options(timeout: float) -> Sequence[tuple[str, int]]:

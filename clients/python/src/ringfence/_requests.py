@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Tuple, Union
 
 from ._durations import Duration, seconds
-from .errors import InvalidInput
+from .errors import InvalidInput, RingfenceError, from_failure
 from .v1 import admin_pb2, counter_pb2, latch_pb2, lock_pb2
 
 
@@ -78,6 +78,146 @@ class Reservation(enum.Enum):
     CANCELLED = counter_pb2.RESERVATION_STATE_CANCELLED
     #: The amount came back at the deadline.
     EXPIRED = counter_pb2.RESERVATION_STATE_EXPIRED
+
+
+class Decision(enum.Enum):
+    """A decision on a request."""
+
+    #: A decision of a later release.
+    UNKNOWN = counter_pb2.DECISION_UNSPECIFIED
+    #: Applied: the deposit or the deduction took effect.
+    DONE = counter_pb2.DECISION_DONE
+    #: Refused: the whole account had too little.
+    INSUFFICIENT = counter_pb2.DECISION_INSUFFICIENT
+    #: Open: the amount is set aside.
+    HELD = counter_pb2.DECISION_HELD
+    #: Applied: the reserved amount was spent.
+    CONFIRMED = counter_pb2.DECISION_CONFIRMED
+    #: Refused: the reservation was cancelled.
+    CANCELLED = counter_pb2.DECISION_CANCELLED
+    #: Refused: the reservation came back at its deadline.
+    EXPIRED = counter_pb2.DECISION_EXPIRED
+    #: Open: the transfer has left and has not arrived. A repeat finishes it.
+    SENT = counter_pb2.DECISION_SENT
+    #: Applied: the transfer arrived.
+    DELIVERED = counter_pb2.DECISION_DELIVERED
+    #: Refused: the destination refused the transfer, and the amount is back.
+    RETURNED = counter_pb2.DECISION_RETURNED
+    #: The account has never seen the request. It may be on its way: repeat it, or cancel it, so that it is refused when
+    #: it arrives.
+    NEVER_SEEN = counter_pb2.DECISION_NEVER_SEEN
+    #: The id is older than what the account remembers: the request was applied, refused, or never seen.
+    FORGOTTEN = counter_pb2.DECISION_FORGOTTEN
+
+    @classmethod
+    def _missing_(cls, value: object) -> Decision:
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was decided on a request."""
+
+    decision: Decision
+    #: HELD, SENT: the amount.
+    amount: Optional[int] = None
+    #: HELD: the time at which the amount comes back by itself, in seconds since 1970.
+    deadline: Optional[float] = None
+    #: SENT: the destination.
+    to: Optional[str] = None
+    #: FORGOTTEN: requests created at this time or before may be forgotten, in seconds since 1970.
+    forgotten_until: Optional[float] = None
+
+    @classmethod
+    def of(cls, answer: counter_pb2.FindResponse) -> Found:
+        def at(field: str) -> Optional[float]:
+            time: Any = getattr(answer, field)
+            return float(time.ToNanoseconds() / 1e9) if answer.HasField(field) else None
+
+        return cls(
+            Decision(answer.decision),
+            answer.amount or None,
+            at("deadline"),
+            answer.to or None,
+            at("forgotten_until"),
+        )
+
+
+class Change:
+    """A change of an account, for :meth:`Client.change`. Amounts are in the smallest unit."""
+
+    def __init__(self, message: counter_pb2.Change) -> None:
+        self._message = message
+
+    @classmethod
+    def deposit(
+        cls, account: str, request: RequestId, amount: int, *, namespace: str = ""
+    ) -> Change:
+        """Adds an amount."""
+        _, message = deposit(_account(account, namespace), request, amount)
+        return cls(counter_pb2.Change(deposit=message))
+
+    @classmethod
+    def deduct(
+        cls, account: str, request: RequestId, amount: int, *, namespace: str = ""
+    ) -> Change:
+        """Takes an amount."""
+        _, message = deduct(_account(account, namespace), request, amount)
+        return cls(counter_pb2.Change(deduct=message))
+
+    @classmethod
+    def reserve(
+        cls,
+        account: str,
+        request: RequestId,
+        amount: int,
+        deadline: float,
+        *,
+        namespace: str = "",
+    ) -> Change:
+        """Sets an amount aside until ``deadline``, in seconds since 1970: the same in each repeat."""
+        _, message = reserve(_account(account, namespace), request, amount, deadline)
+        return cls(counter_pb2.Change(reserve=message))
+
+    @classmethod
+    def confirm(cls, account: str, request: RequestId, *, namespace: str = "") -> Change:
+        """Spends what was reserved by that request, unless it has ended before."""
+        _, message = confirm(_account(account, namespace), request)
+        return cls(counter_pb2.Change(confirm=message))
+
+    @classmethod
+    def cancel(cls, account: str, request: RequestId, *, namespace: str = "") -> Change:
+        """Gives back what was reserved by that request, unless it has ended before."""
+        _, message = cancel(_account(account, namespace), request)
+        return cls(counter_pb2.Change(cancel=message))
+
+    @classmethod
+    def transfer(
+        cls, account: str, request: RequestId, amount: int, to: str, *, namespace: str = ""
+    ) -> Change:
+        """Moves an amount to another account of the namespace."""
+        _, message = transfer(_account(account, namespace), request, amount, to)
+        return cls(counter_pb2.Change(transfer=message))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The answer to a change."""
+
+    #: Why it failed. None: it took effect, now or by an earlier call with the same id.
+    error: Optional[RingfenceError] = None
+    #: The state of the reservation, of a change that is about one.
+    reservation: Optional[Reservation] = None
+
+    @classmethod
+    def of(cls, answer: counter_pb2.ChangeAnswer) -> Changed:
+        if answer.HasField("failure"):
+            return cls(from_failure(answer.failure.error, answer.failure.message))
+        return cls(None, Reservation(answer.state) if answer.state else None)
+
+
+def _account(name: str, namespace: str) -> counter_pb2.Account:
+    return counter_pb2.Account(namespace=namespace, name=name)
 
 
 Request = Tuple[str, Any]
@@ -169,6 +309,26 @@ def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: 
         account=account, id=request.message(), amount=amount, to=to
     )
     return "Transfer", message
+
+
+def find(account: counter_pb2.Account, request: RequestId) -> Request:
+    return "Find", counter_pb2.FindRequest(account=account, id=request.message())
+
+
+def accounts(prefix: str, namespace: str, in_doubt: bool, lost: bool, held: bool) -> Request:
+    conditions = [
+        condition
+        for wanted, condition in (
+            (in_doubt, counter_pb2.ACCOUNT_CONDITION_IN_DOUBT),
+            (lost, counter_pb2.ACCOUNT_CONDITION_LOST),
+            (held, counter_pb2.ACCOUNT_CONDITION_HELD),
+        )
+        if wanted
+    ]
+    message = counter_pb2.ListAccountsRequest(
+        namespace=namespace, prefix=prefix, conditions=conditions
+    )
+    return "ListAccounts", message
 
 
 def get_account(account: counter_pb2.Account) -> Request:

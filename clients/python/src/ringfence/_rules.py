@@ -6,6 +6,7 @@ client and the one for asyncio carry out the same steps.
 
 from __future__ import annotations
 
+import copy
 import enum
 import logging
 import math
@@ -16,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Callable, Generator, Iterable, Literal, Optional, Sequence, Union
 
 from ._clock import now
-from ._requests import Key, key_bytes, set_duration
-from .errors import InvalidInput, LockLost, NotAcquired, RingfenceError
-from .v1 import latch_pb2, lock_pb2
+from ._requests import Change, Changed, Key, key_bytes, set_duration
+from .errors import InvalidInput, LockLost, NotAcquired, RingfenceError, counts_earlier
+from .v1 import counter_pb2, latch_pb2, lock_pb2
 
 _log = logging.getLogger("ringfence")
 
@@ -38,6 +39,9 @@ _LATCH_WAIT = 10.0
 
 #: The namespace of the locks that elections use, here and in the clients for other languages.
 ELECTION = "election"
+
+#: Changes in one call, and their bytes, at most: a coordinator takes 1,000, and 64 KiB.
+_CHANGES_MAX, _CHANGES_BYTES = 1000, 60_000
 
 #: How long a change of a whole account may take, in seconds.
 WORK_WITHIN = 60.0
@@ -391,6 +395,7 @@ def ask(
     """
     ends = now() + timeout
     failures = 0
+    unknown = False
     while True:
         try:
             limit = min(ends - now(), timeout / coordinators)
@@ -400,9 +405,71 @@ def ask(
             failures += 1
             pause = _pause(failures, error)
             repeats = error.retryable and (repeatable or not error.may_have_taken_effect)
+            unknown = _after(unknown, error)
             if not repeats or now() + pause >= ends:
                 raise
             yield Pause(pause)
+
+
+def _after(unknown: bool, error: RingfenceError) -> bool:
+    """Whether the request may have taken effect, if it may have before an attempt that failed. The error says so, too."""
+    if not counts_earlier(error):
+        error.may_have_taken_effect = error.may_have_taken_effect or unknown
+    return error.may_have_taken_effect
+
+
+def change(changes: Sequence[Change], timeout: float, coordinators: int) -> Rule:
+    """Makes changes, in as many calls as they need. Returns an answer each."""
+    answers: list[Changed] = []
+    first = 0
+    while first < len(changes):
+        part: list[Change] = []
+        size = 0
+        for each in changes[first : first + _CHANGES_MAX]:
+            size += each._message.ByteSize() + 4
+            if part and size > _CHANGES_BYTES:
+                break
+            part.append(each)
+        first += len(part)
+        answers += yield from _change_part(part, timeout, coordinators)
+    return answers
+
+
+def _change_part(changes: Sequence[Change], timeout: float, coordinators: int) -> Rule:
+    """Makes the changes of one call, and repeats those that failed for a while until `timeout` is over."""
+    ends = now() + timeout
+    failures = 0
+    answers = [Changed()] * len(changes)
+    unknown = [False] * len(changes)
+    left = list(range(len(changes)))
+    while True:
+        request = counter_pb2.BatchChangeRequest(changes=[changes[at]._message for at in left])
+        limit = min(ends - now(), timeout / coordinators)
+        again = failures >= coordinators
+        try:
+            made = yield Call(
+                "CounterService", "BatchChange", request, limit, move_on=True, reconnects=again
+            )
+            these = [Changed.of(each) for each in made.answers]
+            these += [Changed(RingfenceError("no answer to the change"))] * (len(left) - len(these))
+        except RingfenceError as error:
+            these = [Changed(copy.copy(error)) for _ in left]
+        for at, answer in zip(left, these):
+            answers[at] = answer
+            if answer.error:
+                unknown[at] = _after(unknown[at], answer.error)
+        failures += 1
+        pause = 0.0
+        again_at = []
+        for at in left:
+            its = answers[at].error
+            if its and its.retryable:
+                again_at.append(at)
+                pause = max(pause, _pause(failures, its))
+        if not again_at or now() + pause >= ends:
+            return answers
+        left = again_at
+        yield Pause(pause)
 
 
 def wait_latch(name: str, wait: Optional[float], timeout: float, coordinators: int) -> Rule:

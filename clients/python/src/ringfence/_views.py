@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Iterator, Optional, Tuple
 
-from .errors import ShardUnavailable
+from .errors import RingfenceError, ShardUnavailable, from_failure
 from .v1 import counter_pb2, lock_pb2
 
 
@@ -136,24 +136,17 @@ class Leader:
         return cls(state.holders[0].label, state.holders[0].first_token) if state.holders else None
 
 
-class Listing:
-    """A list of locks while its pages arrive."""
+class _Ends:
+    """The shards whose lists end early."""
 
-    def __init__(self, prefix: bytes) -> None:
-        self._prefix = prefix
+    def __init__(self) -> None:
         self._errors: list[str] = []
 
-    def page(self, page: lock_pb2.ListResponse) -> Iterator[HeldLock]:
-        """The locks of a page that have the prefix."""
-        if page.error:
-            self._errors.append(f"the list of shard {page.shard} ends early: {page.error}")
-        for lock in page.locks:
-            if lock.key.startswith(self._prefix):
-                holder = Holder.of(lock.holder)
-                yield HeldLock(lock.namespace, lock.key, holder, lock.waiting, lock.others)
+    def note(self, shard: str, error: str) -> None:
+        if error:
+            self._errors.append(f"the list of shard {shard} ends early: {error}")
 
     def end(self) -> None:
-        """Raises an error if locks may be missing."""
         if self._errors:
             raise ShardUnavailable(
                 "; ".join(self._errors),
@@ -161,6 +154,26 @@ class Listing:
                 retryable=True,
                 may_have_taken_effect=False,
             )
+
+
+class Listing:
+    """A list of locks while its pages arrive."""
+
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._ends = _Ends()
+
+    def page(self, page: lock_pb2.ListResponse) -> Iterator[HeldLock]:
+        """The locks of a page that have the prefix."""
+        self._ends.note(page.shard, page.error)
+        for lock in page.locks:
+            if lock.key.startswith(self._prefix):
+                holder = Holder.of(lock.holder)
+                yield HeldLock(lock.namespace, lock.key, holder, lock.waiting, lock.others)
+
+    def end(self) -> None:
+        """Raises an error if locks may be missing."""
+        self._ends.end()
 
 
 @dataclass(frozen=True)
@@ -206,14 +219,49 @@ class AccountState:
 
     @classmethod
     def of(cls, answer: counter_pb2.GetAccountResponse) -> AccountState:
-        return cls(
-            answer.homes if answer.HasField("homes") else None,
-            tuple(
-                Segment(one.index, one.available, one.held, one.in_doubt, one.losses)
-                for one in answer.segments.present
-            ),
-            tuple(map(_lost_segment, answer.segments.lost)),
-        )
+        homes = answer.homes if answer.HasField("homes") else None
+        return cls(homes, *_segments(answer.segments))
+
+
+@dataclass(frozen=True)
+class ListedAccount:
+    """An account of a list, and its segments, not read at one instant."""
+
+    name: str
+    #: The segments that exist, in the order of their numbers.
+    segments: Tuple[Segment, ...]
+    #: The segments that are lost with their shards.
+    lost: Tuple[LostSegment, ...]
+    #: Why they could not be read.
+    error: Optional[RingfenceError]
+
+
+class AccountListing:
+    """A list of accounts while its pages arrive."""
+
+    def __init__(self) -> None:
+        self._ends = _Ends()
+
+    def page(self, page: counter_pb2.ListAccountsResponse) -> Iterator[ListedAccount]:
+        self._ends.note(page.shard, page.error)
+        for one in page.accounts:
+            failed = one.HasField("failure")
+            error = from_failure(one.failure.error, one.failure.message) if failed else None
+            yield ListedAccount(one.name, *_segments(one.segments), error)
+
+    def end(self) -> None:
+        """Raises an error if accounts may be missing."""
+        self._ends.end()
+
+
+def _segments(
+    segments: counter_pb2.AccountSegments,
+) -> Tuple[Tuple[Segment, ...], Tuple[LostSegment, ...]]:
+    present = tuple(
+        Segment(one.index, one.available, one.held, one.in_doubt, one.losses)
+        for one in segments.present
+    )
+    return present, tuple(map(_lost_segment, segments.lost))
 
 
 def _lost_segment(lost: counter_pb2.LostAccountSegment) -> LostSegment:

@@ -194,6 +194,17 @@ _CLASSES: dict[str, type[RingfenceError]] = {
 }
 
 
+#: Reasons from this one on are answers of accounts and latches, which look up the request's id first.
+_OF_ACCOUNT = error_pb2.ERROR_REASON_INSUFFICIENT
+
+
+def counts_earlier(error: RingfenceError) -> bool:
+    """Whether the error tells what became of earlier attempts of its request, too."""
+    values = error_pb2.ErrorReason
+    name = f"ERROR_REASON_{error.reason}"
+    return not error.retryable and name in values.keys() and values.Value(name) >= _OF_ACCOUNT
+
+
 def from_rpc(error: grpc.RpcError) -> RingfenceError:
     """The error that the status of a failed call describes."""
     for name, value in error.trailing_metadata() or ():
@@ -202,7 +213,7 @@ def from_rpc(error: grpc.RpcError) -> RingfenceError:
         for entry in status_pb2.Status.FromString(value).details:
             detail = error_pb2.ErrorDetail()
             if entry.Unpack(detail):
-                return _from_detail(detail, error.details() or "")
+                return from_failure(detail, error.details() or "")
     # Not from a coordinator: gRPC itself, or a proxy.
     code = error.code()
     unanswered = code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -211,7 +222,8 @@ def from_rpc(error: grpc.RpcError) -> RingfenceError:
     )
 
 
-def _from_detail(detail: error_pb2.ErrorDetail, message: str) -> RingfenceError:
+def from_failure(detail: error_pb2.ErrorDetail, message: str) -> RingfenceError:
+    """The error with these details."""
     try:
         reason = error_pb2.ErrorReason.Name(detail.reason)[len("ERROR_REASON_") :]
     except ValueError:  # a reason of a later release

@@ -27,6 +27,22 @@ fn copy_of(name: &Account, nth: u32) -> String {
     format!("{name}#copy.{nth}")
 }
 
+/// The account that a manifest of this name is a copy of, if it is one.
+pub(super) fn copied_from(name: &str) -> Option<&str> {
+    let (of, nth) = name.rsplit_once("#copy.")?;
+    nth.parse::<u32>()
+        .is_ok_and(|nth| nth < COPIES)
+        .then_some(of)
+}
+
+/// Whether a manifest of this name is that of a segmented lock.
+pub(super) fn is_of_locks(name: &str) -> bool {
+    name.ends_with(OF_LOCKS)
+}
+
+/// Ends the names of manifests of segmented locks.
+const OF_LOCKS: &str = "#locks";
+
 /// Begins the text of a copy: it is no manifest.
 const COPY: &str = "copy ";
 
@@ -82,7 +98,7 @@ impl Text for Split {
 
     /// An account may have that name: then neither can read the other's manifest, and gets an error.
     fn stored_as(name: &Account) -> String {
-        format!("{name}#locks")
+        format!("{name}{OF_LOCKS}")
     }
 
     fn encode(&self) -> String {
@@ -223,6 +239,11 @@ impl Stored {
             CounterReply::ManifestInDoubt(version, text) => Ok(Found::Text(version, text, true)),
             reply => Err(CounterFault::unexpected("a manifest's reading", &reply).into()),
         }
+    }
+
+    /// Whether there is a manifest of that name, as far as its shard tells.
+    pub(super) async fn has_manifest(&self, name: &str) -> bool {
+        matches!(self.read_text(name).await, Ok(Found::Text(..)))
     }
 
     async fn swap_text(

@@ -9,6 +9,7 @@
 
 mod ask;
 mod error;
+mod list;
 mod manifests;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::{
     sync::Mutex,
 };
 pub use error::CounterFault;
+pub use list::{AccountNames, AccountNamesPage};
 
 impl Engine {
     /// The storage of the counters of `namespace`.

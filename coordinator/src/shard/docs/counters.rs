@@ -30,6 +30,7 @@ impl Desk {
         let is_such = |state: SlotState| match ask.when {
             When::Before(_) => state.epoch < ask.epoch,
             When::Sealed => state.leaves_by(ask.epoch),
+            When::Here(_) => true,
         };
         Ok(Groups {
             refused: self.others(&ask.slots, is_such).await?,

@@ -16,6 +16,27 @@ use crate::{
 impl Memory {
     /// Some of the groups that are left. They have no blocks.
     pub(super) fn groups(&self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        if let When::Here(after) = &ask.when {
+            let from = after.as_ref().map_or(Ok(0), place_of)?;
+            let groups = self.counters.groups.iter();
+            let there = groups
+                .filter(|(key, kept)| ask.slots.contains(&key.slot()) && kept.manifest.is_some());
+            let page: Vec<Group> = there
+                .skip(from)
+                .take(GROUPS_PAGE)
+                .map(|(key, kept)| Group {
+                    key: key.clone(),
+                    since: kept.since,
+                    blocks: Vec::new(),
+                })
+                .collect();
+            let next = (page.len() == GROUPS_PAGE).then(|| from + GROUPS_PAGE);
+            return Ok(Groups {
+                groups: page,
+                next: next.map(|next| Cursor(next.to_string().into_bytes())),
+                ..Groups::default()
+            });
+        }
         if let When::Before(_) = ask.when {
             let (_, refused) = self.split(&ask.slots, |state| state.epoch < ask.epoch)?;
             return Ok(Groups {

@@ -14,12 +14,27 @@ pub enum Call {
     Confirm(Order),
     /// A reservation is to be given back.
     Cancel(Order),
+    /// What was decided on an order is asked for.
+    Find(Order),
     /// The exact balance of an account.
     Exact(usize),
     /// The fast balance of an account.
     Fast(usize),
     /// Something about a latch.
     Latch(LatchCall),
+}
+
+impl Call {
+    /// The order that it is about, if it is about one.
+    pub fn order(&self) -> Option<&Order> {
+        match self {
+            Self::Change(order)
+            | Self::Confirm(order)
+            | Self::Cancel(order)
+            | Self::Find(order) => Some(order),
+            Self::Exact(_) | Self::Fast(_) | Self::Latch(_) => None,
+        }
+    }
 }
 
 /// A change under its id.
@@ -81,6 +96,8 @@ pub enum Answer {
     TooOld,
     /// No such reservation is known: it may have been forgotten.
     Unreserved,
+    /// The account has never seen the order.
+    Unseen,
     /// It failed in a way that nothing here is a reason for.
     Failed(String),
 }

@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 use ringfence_client::{
     Client, Counter, Counters,
     counter::{
-        Account, Amount, CounterError, Durability, Effect, Ended, RequestId, Reserved,
-        StorageError, Swept, Terms, segment::Refusal,
+        Account, Amount, CounterError, Durability, Effect, Ended, Found, RequestId, Reserved,
+        StorageError, Swept, Terms,
+        segment::{Refusal, State},
     },
 };
 use tokio::time::sleep;
@@ -131,6 +132,7 @@ impl Desk {
             Call::Change(order) => self.change(order).await?,
             Call::Confirm(order) => ended(self.account(order).confirm(&id(order)).await?),
             Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?),
+            Call::Find(order) => found(self.account(order).find(&id(order)).await?),
             Call::Exact(account) => balance(self.numbered(*account).exact_balance().await?),
             Call::Fast(account) => balance(self.accounts[*account].balance().await?),
             Call::Latch(_) => unreachable!("a latch is no account"),
@@ -265,6 +267,23 @@ fn ended(ended: Ended) -> Answer {
         Ended::Cancelled => End::Cancelled,
         Ended::Expired => End::Expired,
     })
+}
+
+fn found(found: Found) -> Answer {
+    match found {
+        Found::NeverSeen => Answer::Unseen,
+        Found::Forgotten { mark_ms } => Answer::Unknown(format!("forgotten until {mark_ms}")),
+        Found::Decided(state) => match state {
+            State::Done | State::Delivered => Answer::Done,
+            State::Insufficient => Answer::Insufficient,
+            State::Held { .. } => Answer::Held,
+            State::Confirmed => Answer::Ended(End::Confirmed),
+            State::Cancelled => Answer::Ended(End::Cancelled),
+            State::Expired => Answer::Ended(End::Expired),
+            State::Returned => Answer::Returned,
+            State::Sent { .. } => Answer::Unknown("on its way".into()),
+        },
+    }
 }
 
 fn balance(balance: ringfence_client::counter::Balance) -> Answer {

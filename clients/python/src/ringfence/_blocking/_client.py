@@ -9,16 +9,16 @@ import sys
 import threading
 import time
 import weakref
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import grpc
 
 from .. import _channels, _requests, _rules
 from .._clock import now
 from .._durations import Duration, seconds, timeout_seconds
-from .._requests import Key, key_bytes
+from .._requests import Change, Changed, Key, key_bytes
 from .._rules import Call, Danger, Hold, Outcome, Pause, Rule, Side, Terms
-from .._views import HeldLock, Holder, Listing, LockState
+from .._views import AccountListing, HeldLock, Holder, ListedAccount, Listing, LockState
 from ..errors import RingfenceError, from_rpc
 from ..v1 import counter_pb2, lock_pb2
 from ._counters import Account, Latch
@@ -207,7 +207,8 @@ class Client:
             Default: all namespaces.
         """
         listing = Listing(key_bytes(prefix))
-        for page in self._pages(lock_pb2.ListRequest(namespace=namespace)):
+        request = lock_pb2.ListRequest(namespace=namespace)
+        for page in self._pages("LockService", "List", request):
             yield from listing.page(page)
         listing.end()
 
@@ -228,6 +229,39 @@ class Client:
     def account(self, name: str, *, namespace: str = "") -> Account:
         """An account of the counters. Nothing is sent yet."""
         return Account(self, counter_pb2.Account(namespace=namespace, name=name))
+
+    def accounts(
+        self,
+        prefix: str = "",
+        *,
+        namespace: str = "",
+        in_doubt: bool = False,
+        lost: bool = False,
+        held: bool = False,
+    ) -> Iterator[ListedAccount]:
+        """The accounts of a namespace, in no order. Nothing is sent before the first is asked for.
+
+        It is not a snapshot: an account that exists all the time comes at least once. With ``in_doubt``, ``lost`` or
+        ``held``, those come that have a segment in doubt, a lost one, or money set aside, and those that could not be
+        read. If a shard could not be read to its end, the iterator ends with :class:`ringfence.ShardUnavailable`. Needs
+        the role ``read`` of the whole namespace.
+        """
+        request = _requests.accounts(prefix, namespace, in_doubt, lost, held)
+        listing = AccountListing()
+        for page in self._pages("CounterService", *request):
+            yield from listing.page(page)
+        listing.end()
+
+    def change(self, changes: Iterable[Change]) -> List[Changed]:
+        """Makes changes of any accounts, and returns an answer for each, in the same order.
+
+        They are made at the same time, in no order, and one that fails fails alone: its answer has the error, and the
+        method raises none. A call to the coordinator has up to 1,000 of them. Those that a repeat may help are repeated
+        as long as ``timeout`` allows.
+        """
+        many = len(self._coordinators)
+        made: List[Changed] = self._run(_rules.change(list(changes), self._timeout, many))
+        return made
 
     def latch(self, name: str) -> Latch:
         """A countdown latch. Nothing is sent yet."""
@@ -301,10 +335,10 @@ class Client:
             self._give_up(step, sent)
             raise
 
-    def _pages(self, request: lock_pb2.ListRequest) -> Iterator[lock_pb2.ListResponse]:
+    def _pages(self, service: str, method: str, request: Any) -> Iterator[Any]:
         """A list. Until its first page has come, it begins again at the next coordinator."""
         for others in reversed(range(len(self._coordinators))):
-            place, call = self._coordinators.pick("LockService", "List")
+            place, call = self._coordinators.pick(service, method)
             pages = call(request, metadata=self._metadata())
             try:
                 for page in pages:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .. import _requests, _rules
 from .._durations import Duration, seconds
-from .._requests import Balance, RequestId, Reservation
+from .._requests import Balance, Found, RequestId, Reservation
 from .._views import AccountState
 from ..v1 import counter_pb2
 
@@ -75,6 +75,10 @@ class Account:
     async def transfer(self, request: RequestId, amount: int, to: str) -> None:
         """Moves an amount to another account of the namespace."""
         await self._run(*_requests.transfer(self._account, request, amount, to))
+
+    async def find(self, request: RequestId) -> Found:
+        """What was decided on a request, of whatever kind. Decides nothing."""
+        return Found.of(await self._run(*_requests.find(self._account, request)))
 
     async def inspect(self) -> AccountState:
         """Its segments. The API tells neither its durability nor its other terms."""

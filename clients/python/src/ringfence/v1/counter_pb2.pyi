@@ -26,6 +26,28 @@ class ReservationState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESERVATION_STATE_CONFIRMED: _ClassVar[ReservationState]
     RESERVATION_STATE_CANCELLED: _ClassVar[ReservationState]
     RESERVATION_STATE_EXPIRED: _ClassVar[ReservationState]
+
+class Decision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DECISION_UNSPECIFIED: _ClassVar[Decision]
+    DECISION_DONE: _ClassVar[Decision]
+    DECISION_INSUFFICIENT: _ClassVar[Decision]
+    DECISION_HELD: _ClassVar[Decision]
+    DECISION_CONFIRMED: _ClassVar[Decision]
+    DECISION_CANCELLED: _ClassVar[Decision]
+    DECISION_EXPIRED: _ClassVar[Decision]
+    DECISION_SENT: _ClassVar[Decision]
+    DECISION_DELIVERED: _ClassVar[Decision]
+    DECISION_RETURNED: _ClassVar[Decision]
+    DECISION_NEVER_SEEN: _ClassVar[Decision]
+    DECISION_FORGOTTEN: _ClassVar[Decision]
+
+class AccountCondition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACCOUNT_CONDITION_UNSPECIFIED: _ClassVar[AccountCondition]
+    ACCOUNT_CONDITION_IN_DOUBT: _ClassVar[AccountCondition]
+    ACCOUNT_CONDITION_LOST: _ClassVar[AccountCondition]
+    ACCOUNT_CONDITION_HELD: _ClassVar[AccountCondition]
 DURABILITY_UNSPECIFIED: Durability
 DURABILITY_MEMORY: Durability
 DURABILITY_DISK: Durability
@@ -35,6 +57,22 @@ RESERVATION_STATE_HELD: ReservationState
 RESERVATION_STATE_CONFIRMED: ReservationState
 RESERVATION_STATE_CANCELLED: ReservationState
 RESERVATION_STATE_EXPIRED: ReservationState
+DECISION_UNSPECIFIED: Decision
+DECISION_DONE: Decision
+DECISION_INSUFFICIENT: Decision
+DECISION_HELD: Decision
+DECISION_CONFIRMED: Decision
+DECISION_CANCELLED: Decision
+DECISION_EXPIRED: Decision
+DECISION_SENT: Decision
+DECISION_DELIVERED: Decision
+DECISION_RETURNED: Decision
+DECISION_NEVER_SEEN: Decision
+DECISION_FORGOTTEN: Decision
+ACCOUNT_CONDITION_UNSPECIFIED: AccountCondition
+ACCOUNT_CONDITION_IN_DOUBT: AccountCondition
+ACCOUNT_CONDITION_LOST: AccountCondition
+ACCOUNT_CONDITION_HELD: AccountCondition
 
 class Account(_message.Message):
     __slots__ = ("namespace", "name")
@@ -190,6 +228,64 @@ class TransferResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class BatchChangeRequest(_message.Message):
+    __slots__ = ("changes",)
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedCompositeFieldContainer[Change]
+    def __init__(self, changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ...) -> None: ...
+
+class Change(_message.Message):
+    __slots__ = ("deposit", "deduct", "reserve", "confirm", "cancel", "transfer")
+    DEPOSIT_FIELD_NUMBER: _ClassVar[int]
+    DEDUCT_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_FIELD_NUMBER: _ClassVar[int]
+    CONFIRM_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_FIELD_NUMBER: _ClassVar[int]
+    deposit: DepositRequest
+    deduct: DeductRequest
+    reserve: ReserveRequest
+    confirm: ConfirmRequest
+    cancel: CancelRequest
+    transfer: TransferRequest
+    def __init__(self, deposit: _Optional[_Union[DepositRequest, _Mapping]] = ..., deduct: _Optional[_Union[DeductRequest, _Mapping]] = ..., reserve: _Optional[_Union[ReserveRequest, _Mapping]] = ..., confirm: _Optional[_Union[ConfirmRequest, _Mapping]] = ..., cancel: _Optional[_Union[CancelRequest, _Mapping]] = ..., transfer: _Optional[_Union[TransferRequest, _Mapping]] = ...) -> None: ...
+
+class BatchChangeResponse(_message.Message):
+    __slots__ = ("answers",)
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[ChangeAnswer]
+    def __init__(self, answers: _Optional[_Iterable[_Union[ChangeAnswer, _Mapping]]] = ...) -> None: ...
+
+class ChangeAnswer(_message.Message):
+    __slots__ = ("failure", "state")
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    failure: AccountFailure
+    state: ReservationState
+    def __init__(self, failure: _Optional[_Union[AccountFailure, _Mapping]] = ..., state: _Optional[_Union[ReservationState, str]] = ...) -> None: ...
+
+class FindRequest(_message.Message):
+    __slots__ = ("account", "id")
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    id: RequestId
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
+
+class FindResponse(_message.Message):
+    __slots__ = ("decision", "amount", "deadline", "to", "forgotten_until")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    decision: Decision
+    amount: int
+    deadline: _timestamp_pb2.Timestamp
+    to: str
+    forgotten_until: _timestamp_pb2.Timestamp
+    def __init__(self, decision: _Optional[_Union[Decision, str]] = ..., amount: _Optional[int] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., to: _Optional[str] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class GetAccountRequest(_message.Message):
     __slots__ = ("account",)
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
@@ -243,6 +339,36 @@ class LastSeenSegment(_message.Message):
     at: _timestamp_pb2.Timestamp
     losses: int
     def __init__(self, amount: _Optional[int] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., losses: _Optional[int] = ...) -> None: ...
+
+class ListAccountsRequest(_message.Message):
+    __slots__ = ("namespace", "prefix", "conditions")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    prefix: str
+    conditions: _containers.RepeatedScalarFieldContainer[AccountCondition]
+    def __init__(self, namespace: _Optional[str] = ..., prefix: _Optional[str] = ..., conditions: _Optional[_Iterable[_Union[AccountCondition, str]]] = ...) -> None: ...
+
+class ListAccountsResponse(_message.Message):
+    __slots__ = ("shard", "accounts", "error")
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    shard: str
+    accounts: _containers.RepeatedCompositeFieldContainer[ListedAccount]
+    error: str
+    def __init__(self, shard: _Optional[str] = ..., accounts: _Optional[_Iterable[_Union[ListedAccount, _Mapping]]] = ..., error: _Optional[str] = ...) -> None: ...
+
+class ListedAccount(_message.Message):
+    __slots__ = ("name", "segments", "failure")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    segments: AccountSegments
+    failure: AccountFailure
+    def __init__(self, name: _Optional[str] = ..., segments: _Optional[_Union[AccountSegments, _Mapping]] = ..., failure: _Optional[_Union[AccountFailure, _Mapping]] = ...) -> None: ...
 
 class ResegmentAccountRequest(_message.Message):
     __slots__ = ("account", "segments")

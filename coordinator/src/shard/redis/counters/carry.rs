@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     ids::{Epoch, Life},
-    limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
+    limits::{ACCOUNTS_PAGE, ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
         Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Cursor, DropGroups,
@@ -33,16 +33,17 @@ const ROWS_MAX: usize = 1_000;
 /// start.
 const START: (u64, &[u8]) = (1, b"0");
 
-/// Asks for some of the groups in slots that leave, or will leave.
+/// Asks for some of the groups in slots.
 pub(in super::super) fn groups(
     connection: &Connection,
     is_synced: bool,
     ask: &AskGroups,
 ) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
-    let (ahead, after) = match &ask.when {
-        When::Sealed => (0, None),
-        When::Before(after) => (1, after.as_ref()),
+    let (what, most, after) = match &ask.when {
+        When::Sealed => (0, GROUPS_PAGE, None),
+        When::Before(after) => (1, GROUPS_PAGE, after.as_ref()),
+        When::Here(after) => (2, ACCOUNTS_PAGE, after.as_ref()),
     };
     let (from, cursor) = after.map_or(Ok(START), place_of)?;
     let mut command = server.call(&scripts::GROUPS, 2 + ask.slots.len());
@@ -54,8 +55,8 @@ pub(in super::super) fn groups(
         .arg(&server.replid)
         .arg(ask.epoch.0)
         .arg(packed(&ask.slots))
-        .arg(GROUPS_PAGE)
-        .arg(ahead)
+        .arg(most)
+        .arg(what)
         .arg(from)
         .arg(cursor)
         .arg(&keys.prefix)

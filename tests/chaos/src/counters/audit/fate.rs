@@ -17,6 +17,8 @@ pub(super) struct Fate {
     pub(super) result: Option<(u64, Outcome)>,
     /// Before the last attempt that was told that nothing was done.
     denied_ns: Option<u64>,
+    /// Before the account was last asked for it, and had never seen it.
+    unseen_ns: Option<u64>,
     /// After it was refused first as too old to be answered any more.
     pub(super) too_old_ns: Option<u64>,
     /// Whether there was no account to send money to.
@@ -56,6 +58,7 @@ impl Fate {
             cancelled_ns: None,
             result: None,
             denied_ns: None,
+            unseen_ns: None,
             too_old_ns: None,
             is_absent: false,
             end: None,
@@ -114,6 +117,10 @@ impl Fate {
                     told: format!("a reservation is not known: {:?}", self.order),
                 });
             }
+            Answer::Unseen => {
+                self.unseen_ns = self.unseen_ns.max(Some(asked_ns));
+                return Ok(());
+            }
             Answer::Balance(_)
             | Answer::Left(_)
             | Answer::Gone(_)
@@ -153,6 +160,17 @@ impl Fate {
         self.memory == Memory::Kept
             && answered
                 .is_some_and(|by_ns| self.denied_ns.is_some_and(|denied_ns| denied_ns > by_ns))
+    }
+
+    /// Whether the account had never seen it after the request had been answered. A transfer that took nothing leaves
+    /// nothing.
+    pub(super) fn was_unseen(&self) -> bool {
+        let answered = self
+            .result
+            .filter(|(_, outcome)| *outcome != Outcome::Returned);
+        self.memory == Memory::Kept
+            && answered
+                .is_some_and(|(by_ns, _)| self.unseen_ns.is_some_and(|unseen_ns| unseen_ns > by_ns))
     }
 
     /// Whether no answer says what it did.

@@ -65,8 +65,7 @@ pub fn audit(attempts: &[Attempt], accounts: usize, handovers: &[Handover]) -> V
     let done = |fate: &&Fate| !handovers::is_undone(fate, handovers);
     let timelines = timelines(fates.values().filter(done), accounts);
     for attempt in attempts {
-        let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = &attempt.call
-        else {
+        let Some(order) = attempt.call.order() else {
             continue;
         };
         if let Some((at_ns, Answer::TooOld)) = attempt.answered
@@ -126,8 +125,7 @@ fn fates<'a>(
                 format!("{:?}: {why}", attempt.call),
             ));
         }
-        let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = &attempt.call
-        else {
+        let Some(order) = attempt.call.order() else {
             continue;
         };
         let key = (order.account, order.name.as_str());
@@ -139,6 +137,10 @@ fn fates<'a>(
     for fate in fates.values() {
         if !fate.is_over() {
             violations.push(violation(Rule::Answered, format!("{fate:?}")));
+        }
+        if fate.was_unseen() {
+            let told = format!("what was answered was never seen: {fate:?}");
+            violations.push(violation(Rule::Agreement, told));
         }
         if fate.was_denied() {
             let told = format!("a repeat was told that nothing was done: {fate:?}");

@@ -135,6 +135,8 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (_, Some(Answer::Left(_))) => "latches found closed",
         (_, Some(Answer::Insufficient)) => "calls that were insufficient",
         (_, Some(Answer::Absent)) => "transfers to accounts that were not there",
+        (_, Some(Answer::Unseen)) => "orders looked up that were never seen",
+        (Call::Find(_), _) => "orders looked up",
         (_, Some(Answer::Unreserved)) => "ends of reservations that were forgotten",
         (_, Some(Answer::Returned)) => "transfers that came back, or took nothing",
         (Call::Change(order), _) => match order.deed {

@@ -89,18 +89,19 @@ impl<'a> Worker<'a> {
         match self.random.random_range(0..100) {
             0..2 => Call::Exact(account),
             2..5 => Call::Fast(account),
-            5..10 => self.repeat().unwrap_or(Call::Fast(account)),
-            10..24 => self.end().unwrap_or(Call::Fast(account)),
+            5..9 => self.repeat().map_or(Call::Fast(account), Call::Change),
+            9..12 => self.repeat().map_or(Call::Fast(account), Call::Find),
+            12..24 => self.end().unwrap_or(Call::Fast(account)),
             24..28 => self.latch().unwrap_or(Call::Fast(account)),
             _ => Call::Change(self.new_order(account)),
         }
     }
 
     /// An order that was made before.
-    fn repeat(&mut self) -> Option<Call> {
+    fn repeat(&mut self) -> Option<Order> {
         let recent = self.shared.recent.lock();
         let place = self.random.random_range(0..recent.len().max(1));
-        recent.get(place).cloned().map(Call::Change)
+        recent.get(place).cloned()
     }
 
     /// The end of a reservation; of some more than once, and in both ways.
@@ -149,7 +150,9 @@ impl<'a> Worker<'a> {
             self.shared.latches.lock().keep(call, answer);
         }
         if matches!(answer, Answer::Nothing(_) | Answer::Unknown(_)) {
-            return self.shared.again.lock().push_back(call);
+            // Of an order that is forgotten, or on its way, there may never be more to say.
+            let again = (!matches!(call, Call::Find(_))).then_some(call);
+            return self.shared.again.lock().extend(again);
         }
         let Call::Change(order) = call else { return };
         if matches!(answer, Answer::Held) && self.random.random_bool(0.8) {

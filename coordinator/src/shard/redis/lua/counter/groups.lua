@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 --[[
 groups: some of the groups that are left in slots that leave; or of those that stay so far, some that have blocks or many
-  open requests.
+  open requests; or, of any slots, some that have a manifest.
 
 KEYS[1]  state   hash: arm
 KEYS[2]  slots   5 bytes a slot
@@ -10,7 +10,8 @@ ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  slots   which, 4 bytes each
 ARGV[4]  most    groups to tell of, about
-ARGV[5]  ahead   1: of slots that no step of the move has reached, only groups that have blocks or many open requests
+ARGV[5]  what    1: of slots that no step of the move has reached, only groups that have blocks or many open requests; 2: of
+                 any slots, only groups that have a manifest
 ARGV[6]  from    the place to go on from, among the slots, from 1
 ARGV[7]  cursor  in the index of that slot, "0" at its start
 ARGV[8]  prefix  of all names
@@ -21,12 +22,12 @@ Returns {-1} unarmed; or {1, slots, groups, from, cursor, complete 0|1}: the slo
   behind the last slot; whether no manifest was ever lost here
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
-local refused, indexes, ahead = {}, {}, ARGV[5] == '1'
+local refused, indexes, ahead, here = {}, {}, ARGV[5] == '1', ARGV[5] == '2'
 local some = #KEYS > 2 and redis.call('EXISTS', unpack(KEYS, 3)) > 0
 for i = 1, #ARGV[3] / 4 do
   local slot = struct.unpack('>I4', ARGV[3], 4 * i - 3)
   local is_asked = ahead and is_before or leaves
-  if not is_asked(slot, KEYS[2], ARGV[2]) then
+  if not here and not is_asked(slot, KEYS[2], ARGV[2]) then
     refused[#refused + 1] = slot
   elseif some then
     indexes[i] = KEYS[2 + i]
@@ -37,9 +38,14 @@ local found, looked_at, most = {}, 0, tonumber(ARGV[4])
 local function add(index, words)
   for at = 1, #words, 2 do
     local name = string.match(index, '^[^{]*') .. words[at]
-    local blocks, n = redis.call('ZRANGE', name .. ':times', 0, -1), #found
-    local is_large = blocks[1] or size_of(name, OPEN.parts.open) > OPEN.many
-    if is_large or not ahead then found[n + 1], found[n + 2], found[n + 3] = words[at], since_of(words[at + 1]), blocks end
+    local blocks, n = here and {} or redis.call('ZRANGE', name .. ':times', 0, -1), #found
+    local is_one
+    if here then
+      is_one = redis.call('EXISTS', name .. ':manifest') == 1
+    else
+      is_one = not ahead or blocks[1] or size_of(name, OPEN.parts.open) > OPEN.many
+    end
+    if is_one then found[n + 1], found[n + 2], found[n + 3] = words[at], since_of(words[at + 1]), blocks end
   end
   looked_at = looked_at + #words / 2
 end
