@@ -93,13 +93,13 @@ struct Unreachable {
 impl Which {
     /// Whether an account is one of these. One that could not be read may be.
     fn has(&self, found: &Result<Inspection, CounterError>) -> bool {
-        let Ok(Inspection { views, lost }) = found else {
+        let Ok(found) = found else {
             return true;
         };
         let any = !(self.in_doubt || self.lost || self.held);
-        any || (self.in_doubt && views.values().any(|view| view.doubtful))
-            || (self.lost && !lost.0.is_empty())
-            || (self.held && views.values().any(|view| view.held > 0))
+        any || (self.in_doubt && found.is_in_doubt())
+            || (self.lost && !found.lost.0.is_empty())
+            || (self.held && found.has_held())
     }
 
     /// The accounts of these that `accounts` lists, each once, and the shards that did not answer.

@@ -56,7 +56,17 @@ pub struct Inspection {
 impl Inspection {
     /// Whether no segment is in doubt or lost.
     pub fn is_sound(&self) -> bool {
-        self.lost.0.is_empty() && !self.views.values().any(|view| view.doubtful)
+        self.lost.0.is_empty() && !self.is_in_doubt()
+    }
+
+    /// Whether a segment is in doubt.
+    pub fn is_in_doubt(&self) -> bool {
+        self.views.values().any(|view| view.doubtful)
+    }
+
+    /// Whether a segment has money set aside.
+    pub fn has_held(&self) -> bool {
+        self.views.values().any(|view| view.held > 0)
     }
 }
 

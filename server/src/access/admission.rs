@@ -275,22 +275,22 @@ impl Caller {
 /// Renewals and releases are not admitted: they need no role but the handle, and no place on the connection. So a caller whose
 /// calls are refused keeps its locks.
 pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted, Error> {
-    admit_within(request, call)?;
-    place(request).inspect_err(|_| {
-        if let Ok(caller) = caller_of(request) {
-            caller.numbers.refused("streams");
-        }
-    })
+    let caller = admit_within(request, call)?;
+    place(request).inspect_err(|_| caller.numbers.refused("streams"))
 }
 
-/// As [`admit`], for one of several calls that `request` stands for: it takes no place.
-pub(crate) fn admit_within<T>(request: &Request<T>, call: Call<'_>) -> Result<(), Error> {
+/// As [`admit`], for one of several calls that `request` stands for: it takes no place. Returns the caller.
+pub(crate) fn admit_within<'a, T>(
+    request: &'a Request<T>,
+    call: Call<'_>,
+) -> Result<&'a Arc<Caller>, Error> {
     let caller = caller_of(request)?;
     caller.admit(call).inspect_err(|error| {
         if error.reason == Reason::NotAllowed {
             audit::refused(caller.name(), request.extensions().get(), error);
         }
-    })
+    })?;
+    Ok(caller)
 }
 
 /// Gives `request` a place on its connection.

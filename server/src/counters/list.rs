@@ -7,7 +7,7 @@ use ringfence_api::{
     Error,
     v1::{self, AccountCondition, ListAccountsResponse},
 };
-use ringfence_client::{AccountList, AccountListPage, ListedAccount, counter::Inspection};
+use ringfence_client::{AccountList, AccountListPage, ListedAccount};
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -37,13 +37,13 @@ impl Conditions {
 
     /// Whether an account is listed. One that cannot be read is.
     fn let_pass(&self, listed: &ListedAccount) -> bool {
-        let Ok(Inspection { views, lost }) = &listed.found else {
+        let Ok(found) = &listed.found else {
             return true;
         };
         let has = |condition: &AccountCondition| match condition {
-            AccountCondition::InDoubt => views.values().any(|view| view.doubtful),
-            AccountCondition::Lost => !lost.0.is_empty(),
-            AccountCondition::Held => views.values().any(|view| view.held > 0),
+            AccountCondition::InDoubt => found.is_in_doubt(),
+            AccountCondition::Lost => !found.lost.0.is_empty(),
+            AccountCondition::Held => found.has_held(),
             AccountCondition::Unspecified => false,
         };
         self.0.is_empty() || self.0.iter().any(has)

@@ -88,12 +88,9 @@ fn methods() -> BTreeMap<String, MethodDescriptor> {
         let service = TYPES.get_service_by_name(&format!("ringfence.v1.{service}"));
         for method in service.expect("it is in the API").methods() {
             let verb = method.name();
-            let verb = match verb.strip_suffix('s') {
-                // Of several.
-                Some(one) if one.ends_with(noun) && !noun.is_empty() => one,
-                _ => verb,
-            };
-            let verb = message::words(verb.strip_suffix(noun).unwrap_or(verb), '-');
+            let of_one = verb.strip_suffix(noun);
+            let of_many = || verb.strip_suffix(&*format!("{noun}s"));
+            let verb = message::words(of_one.or_else(of_many).unwrap_or(verb), '-');
             methods.insert(format!("{path}/{}", verb.to_lowercase()), method);
         }
     }

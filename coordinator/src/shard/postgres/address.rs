@@ -189,7 +189,7 @@ impl PostgresAddress {
         let server = Self::parse(&format!("postgres://{direct}/{database}{query}"), tls);
         match server {
             Ok(server)
-                if is_plain(&direct, ":[]") && places.len() == 1 && !places.contains(&direct_of(&server)) =>
+                if is_plain(&direct, ":[]") && places.len() == 1 && !places.contains(&place(&server.configs[0])) =>
             {
                 Ok(Some(Box::new(server)))
             }
@@ -227,11 +227,6 @@ fn of_host(config: &Config, at: usize) -> Config {
         // A standby answers, too.
         .target_session_attrs(TargetSessionAttrs::ReadWrite);
     one
-}
-
-/// Host and port of the server behind a pooler.
-fn direct_of(server: &PostgresAddress) -> String {
-    place(&server.configs[0])
 }
 
 /// Host and port, if it is not a socket.

@@ -181,13 +181,7 @@ class Client:
         lost: bool = False,
         held: bool = False,
     ) -> AsyncIterator[ListedAccount]:
-        """The accounts of a namespace, in no order. Nothing is sent before the first is asked for.
-
-        It is not a snapshot: an account that exists all the time comes at least once. With ``in_doubt``, ``lost`` or
-        ``held``, those come that have a segment in doubt, a lost one, or money set aside, and those that could not be
-        read. If a shard could not be read to its end, the iterator ends with :class:`ringfence.ShardUnavailable`. Needs
-        the role ``read`` of the whole namespace.
-        """
+        """The accounts of a namespace: see :meth:`ringfence.Client.accounts`."""
         request = _requests.accounts(prefix, namespace, in_doubt, lost, held)
         listing = AccountListing()
         async for page in self._pages("CounterService", *request):
@@ -196,12 +190,7 @@ class Client:
         listing.end()
 
     async def change(self, changes: Iterable[Change]) -> List[Changed]:
-        """Makes changes of any accounts, and returns an answer for each, in the same order.
-
-        They are made at the same time, in no order, and one that fails fails alone: its answer has the error, and the
-        method raises none. A call to the coordinator has up to 1,000 of them. Those that a repeat may help are repeated
-        as long as ``timeout`` allows.
-        """
+        """Makes changes of any accounts: see :meth:`ringfence.Client.change`."""
         many = len(self._coordinators)
         made: List[Changed] = await self._run(_rules.change(list(changes), self._timeout, many))
         return made
