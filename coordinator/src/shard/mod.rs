@@ -11,6 +11,7 @@ mod decommission;
 mod error;
 mod inspect;
 mod link;
+pub(crate) mod member;
 mod migration;
 mod mode;
 mod notification;
@@ -19,6 +20,7 @@ pub(crate) mod rules;
 mod server;
 mod slots;
 mod tls;
+pub(crate) mod whole;
 
 pub mod docs;
 pub mod memory;

@@ -11,6 +11,7 @@ use super::postgres::{
 use super::{
     Shard, ShardError,
     docs::DocsShard,
+    member::MemberShard,
     redis::{Address, AddressError, RedisOptions, RedisShard},
 };
 #[cfg(feature = "etcd")]
@@ -404,8 +405,22 @@ impl ServerOptions {
         }
     }
 
+    /// The server, for requests about the topology.
+    pub(crate) fn member(&self, random: &Arc<Random>) -> MemberShard {
+        match (self, self.docs(random)) {
+            (Self::Redis(options), _) => MemberShard::Redis(RedisShard::new(options.clone())),
+            #[cfg(any(
+                feature = "etcd",
+                feature = "mysql",
+                feature = "postgres",
+                feature = "zookeeper"
+            ))]
+            (_, docs) => MemberShard::Docs(docs.expect("all others store documents")),
+        }
+    }
+
     /// The shard, if its server stores documents, for requests about the topology.
-    pub(crate) fn docs(&self, _random: &Arc<Random>) -> Option<DocsShard> {
+    fn docs(&self, _random: &Arc<Random>) -> Option<DocsShard> {
         match self {
             Self::Redis(_) => None,
             #[cfg(feature = "postgres")]

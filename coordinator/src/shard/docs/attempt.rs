@@ -19,11 +19,11 @@ use super::{
     view::View,
 };
 use crate::{
-    ids::{Nonce, Token},
+    ids::{Life, Nonce, Token},
     name::LockKey,
     random::Random,
     shard::{
-        Notification, ShardError,
+        ConnectionId, Notification, ShardError,
         rules::{LockState, ToRead, codec, millis},
     },
 };
@@ -41,7 +41,7 @@ const PAUSE_DOUBLED: u32 = 7;
 
 /// A session, and the documents of the whole shard as it read them.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(crate) struct Desk {
     pub(super) session: Box<dyn Session>,
     pub(super) view: View,
     /// Locks as the session wrote them since it last read any.
@@ -87,6 +87,21 @@ impl Desk {
         }
     }
 
+    /// The life of the server.
+    pub(crate) fn life(&self) -> &Life {
+        self.session.life()
+    }
+
+    /// The id by which a later connection ends this one.
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.session.id()
+    }
+
+    /// Whether a crash of the server loses nothing that was answered.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.session.is_durable()
+    }
+
     /// Waits after a request was overtaken so often: the more compete for a lock, the longer.
     pub(super) async fn pause(&mut self, overtaken: u32) {
         if overtaken > 1 {
@@ -114,8 +129,8 @@ impl Desk {
             return None;
         }
         let glance = self.session.glance(tokens).await?;
-        self.view.slack_ms = glance.slack_ms;
-        self.view.moment = self.session.moment();
+        self.view.whole.slack_ms = glance.slack_ms;
+        self.view.whole.moment = self.session.moment();
         Some(Read {
             names: wanted,
             locks,
@@ -175,8 +190,8 @@ impl Desk {
             if found.head_is_stale {
                 self.view = View::default();
             }
-            self.view.slack_ms = found.slack_ms;
-            self.view.moment = self.session.moment();
+            self.view.whole.slack_ms = found.slack_ms;
+            self.view.whole.moment = self.session.moment();
             let mut locks = Locks::default();
             for (key, document) in keys.iter().zip(&found.documents) {
                 locks.read(key.clone(), document.as_ref())?;
@@ -206,7 +221,7 @@ impl Desk {
         Box::pin(async move {
             let mut most = STAYS_FIRST;
             loop {
-                let at = (now_ms, self.view.moment.as_ref());
+                let at = (now_ms, self.view.whole.moment.as_ref());
                 let unread = locks.unread(to_read, at, most);
                 if unread.is_empty() {
                     break;

@@ -15,6 +15,7 @@ use crate::{
     shard::{
         Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError,
         rules::{Batch, ToRead},
+        whole::Whole,
     },
 };
 
@@ -185,7 +186,7 @@ impl Desk {
         let now_ms = read.now_ms;
         let to_read = to_read(&self.view, batch, &read.locks, now_ms);
         self.read_stays(&mut read.locks, now_ms, &to_read).await?;
-        if let Some(moment) = &self.view.moment {
+        if let Some(moment) = &self.view.whole.moment {
             read.locks.end_unchanged(moment);
         }
         Ok(Some(read))
@@ -211,13 +212,13 @@ impl Desk {
         self.view.put_token(drawn.start);
         let imports = self.view.imports(&read.names);
         let mut notifications = Vec::new();
-        let View {
+        let Whole {
             head,
             slots,
             slack_ms,
             moment,
             ..
-        } = &mut self.view;
+        } = &mut self.view.whole;
         let slack_ms = *slack_ms;
         let Ok(armed) = head.armed_mut() else {
             self.view = View::default();
@@ -329,7 +330,7 @@ fn to_read(
     locks: &Locks,
     now_ms: u64,
 ) -> BTreeMap<LockKey, ToRead> {
-    let armed = view.head.armed.as_ref();
+    let armed = view.whole.head.armed.as_ref();
     let queued = locks.queued().map(|(key, lock)| {
         let is_held = armed.is_some_and(|armed| lock.live(armed, now_ms).is_some());
         let mut its = batch.iter().filter(|request| request.key == *key);
@@ -383,7 +384,7 @@ fn names_of(view: &View, batch: &[Request]) -> BTreeSet<Name> {
 
 /// Whether the request needs no state of its slot.
 fn is_quiet(view: &View, request: &Request) -> bool {
-    let armed = view.head.armed.as_ref();
+    let armed = view.whole.head.armed.as_ref();
     let looks = matches!(request.op, Op::Adopt { .. } | Op::Remove { .. });
     !looks && armed.is_some_and(|armed| armed.is_quiet(request.map))
 }

@@ -1,9 +1,6 @@
 //! Rare requests to the whole shard, and looks at its locks.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_ring::Slot;
 
@@ -14,149 +11,43 @@ use super::{
     view::View,
 };
 use crate::{
-    ids::{Epoch, Incarnation, Token},
+    ids::Token,
     limits::{COUNTED_MAX, LIST_PAGE},
     name::LockKey,
     shard::{
-        Arm, ArmAnswer, Armed, Cursor, Declare, ForceOpen, ForcedOpen, Grace, Inspection, List,
-        LockPage, MarkQuiet, ShardError, Step, Stepped,
-        rules::{self, Head, Slots, ToRead},
+        Cursor, Inspection, List, LockPage, ShardError,
+        rules::{self, ToRead},
+        whole::{ChangeWhole, Needs, Whole},
     },
 };
 
-impl Desk {
-    /// As [`rules::arm`]. How long the life has been up is not known.
-    pub(super) async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        self.change_view(
-            |_| BTreeSet::from([Name::Topology]),
-            |view, now_ms| match view.affiliation.id() == Some(&*arm.topology) {
-                true => {
-                    let arm = Arm {
-                        grace: longer_grace(arm.grace, view.slack_ms),
-                        ..arm.clone()
-                    };
-                    rules::arm(&mut view.head, &mut view.slots, &arm, None, now_ms)
-                }
-                false => Err(ShardError::Refused {
-                    what: "arm",
-                    reason: "its pointer does not name this topology".into(),
-                }),
-            },
-        )
-        .await
-    }
-
-    /// The arming, if the life is armed.
-    pub(super) async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
-        let (_, now_ms) = self.look(&BTreeSet::new()).await?;
-        let armed = self.view.head.armed.as_ref();
-        Ok(armed.map(|armed| Armed {
-            epoch: armed.epoch,
-            grace_left: armed.grace.left(now_ms),
-        }))
-    }
-
-    /// As [`rules::mark_quiet`].
-    pub(super) async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
-        self.change(
-            |view| states(view, &mark.slots),
-            |head, slots, now_ms| rules::mark_quiet(head, slots, mark, now_ms),
-        )
-        .await
-    }
-
-    /// As [`rules::declare`].
-    pub(super) async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
-        self.change(
-            |_| BTreeSet::new(),
-            |head, _, now_ms| rules::declare(head, declare, now_ms),
-        )
-        .await
-    }
-
-    /// As [`rules::raise`].
-    pub(super) async fn raise(
+impl ChangeWhole for Desk {
+    async fn change<T: Send>(
         &mut self,
-        incarnation: Incarnation,
-        epoch: Epoch,
-    ) -> Result<(), ShardError> {
-        self.change(
-            |_| BTreeSet::new(),
-            |head, _, _| rules::raise(head, incarnation, epoch),
-        )
-        .await
-    }
-
-    /// As [`rules::step`].
-    pub(super) async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
-        let stepped = self
-            .change(
-                |_| all_of(&step.slots),
-                |head, slots, now_ms| rules::step(head, slots, step, now_ms),
-            )
-            .await?;
-        // Tokens were made while the step was on its way: those of its slots, before it.
-        let last = self.session.read(&[], None).await?.last;
-        Ok(Stepped {
-            last_token: stepped.last_token.max(last),
-            ..stepped
-        })
-    }
-
-    /// As [`rules::force_open`].
-    pub(super) async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        self.change_view(
-            |_| all_of(&force.slots),
-            |view, now_ms| {
-                let force = ForceOpen {
-                    grace_for: longer(force.grace_for, view.slack_ms),
-                    ..force.clone()
-                };
-                rules::force_open(&mut view.head, &mut view.slots, &force, now_ms)
-            },
-        )
-        .await
-    }
-
-    /// Applies a rule to the head, and to the slots and imports that `names` tells; all slots are changed by an arming
-    /// alone.
-    pub(super) async fn change<T>(
-        &mut self,
-        names: impl Fn(&View) -> BTreeSet<Name>,
-        rule: impl Fn(&mut Head, &mut Slots, u64) -> Result<T, ShardError>,
-    ) -> Result<T, ShardError> {
-        self.change_view(names, |view, now_ms| {
-            rule(&mut view.head, &mut view.slots, now_ms)
-        })
-        .await
-    }
-
-    /// As [`change`](Self::change), to all that `names` tells.
-    pub(super) async fn change_view<T>(
-        &mut self,
-        names: impl Fn(&View) -> BTreeSet<Name>,
-        rule: impl Fn(&mut View, u64) -> Result<T, ShardError>,
+        needs: Needs<'_>,
+        rule: impl Fn(&mut Whole, u64) -> Result<T, ShardError> + Send + Sync,
     ) -> Result<T, ShardError> {
         for attempt in 0..ATTEMPTS {
             self.pause(attempt).await;
             self.view = View::default();
-            let read = self.read(&names, &BTreeSet::new(), |_| None).await?;
+            let names = |view: &View| names_of(view, needs);
+            let read = self.read(names, &BTreeSet::new(), |_| None).await?;
             self.view.put_token(read.last);
             let (before, imports) = (self.view.clone(), self.view.imports(&read.names));
-            let slack_ms = self.view.slack_ms;
-            self.view.head.limit_grace(read.now_ms, slack_ms);
-            // A rule that refuses may have raised the fence, and kept the copy.
-            let result = rule(&mut self.view, read.now_ms);
+            let whole = &mut self.view.whole;
+            whole.head.limit_grace(read.now_ms, whole.slack_ms);
+            let result = rule(whole, read.now_ms);
             let life = self.session.life();
             let mut writes = self.view.changed_states(life, &before, &read.names);
             writes.extend(self.view.changed_imports(life, &imports, read.now_ms));
+            let affiliation = &self.view.whole.affiliation;
             let changes = Changes {
                 writes,
                 tokens: token_change(before.token(), self.view.token()),
                 notifications: Vec::new(),
-                announcement: match self.view.affiliation == before.affiliation {
+                announcement: match *affiliation == before.whole.affiliation {
                     true => None,
-                    false => self.view.affiliation.announcement(),
+                    false => affiliation.announcement(),
                 },
             };
             if self.commit(&read, changes).await? {
@@ -166,6 +57,32 @@ impl Desk {
         Err(overtaken())
     }
 
+    async fn last_token(&mut self) -> Result<Token, ShardError> {
+        Ok(self.session.read(&[], None).await?.last)
+    }
+}
+
+/// The documents that a rule needs.
+fn names_of(view: &View, needs: Needs<'_>) -> BTreeSet<Name> {
+    match needs {
+        Needs::Head => BTreeSet::new(),
+        Needs::Topology(slots) => states_of(slots).chain([Name::Topology]).collect(),
+        // An arming replaces what there is of the slots.
+        Needs::All => BTreeSet::from([Name::Topology]),
+        Needs::States(slots) => states(view, slots),
+        Needs::Moves(slots) => {
+            let imports = slots.iter().map(|slot| Name::Import(*slot));
+            states_of(slots).chain(imports).collect()
+        }
+    }
+}
+
+fn states_of(slots: &[Slot]) -> impl Iterator<Item = Name> {
+    let numbers = slots.iter().map(|slot| rules::codec::states_of(*slot));
+    numbers.map(Name::Slots)
+}
+
+impl Desk {
     /// Stores a nearer end of grace, if it is farther away than its length at `now_ms`, or over; with `sees`, that it was
     /// seen. Returns whether it stored any of this.
     pub(super) async fn tends_grace(
@@ -173,28 +90,25 @@ impl Desk {
         now_ms: u64,
         sees: bool,
     ) -> Result<bool, ShardError> {
-        let tend = |view: &mut View, now_ms: u64| {
-            let View {
+        let tend = |whole: &mut Whole, now_ms: u64| {
+            let Whole {
                 head,
                 slack_ms,
                 moment,
                 ..
-            } = view;
+            } = whole;
             let limited = head.limit_grace(now_ms, *slack_ms);
             let moment = moment.as_ref();
             let seen = moment.is_some_and(|moment| head.see_grace(moment, sees, now_ms));
             limited || seen
         };
-        let tends = tend(&mut self.view, now_ms);
+        let tends = tend(&mut self.view.whole, now_ms);
         if tends {
-            let changed = self.change_view(
-                |_| BTreeSet::new(),
-                |view, now_ms| {
-                    tend(view, now_ms);
-                    Ok(())
-                },
-            );
-            changed.await?;
+            let rule = |whole: &mut Whole, now_ms| {
+                tend(whole, now_ms);
+                Ok(())
+            };
+            self.change(Needs::Head, rule).await?;
         }
         Ok(tends)
     }
@@ -229,7 +143,7 @@ impl Desk {
     /// The holder of `key`, and its waiters.
     pub(super) async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
         let (locks, now_ms) = self.look(&BTreeSet::from([key.clone()])).await?;
-        let armed = self.view.head.armed()?;
+        let armed = self.view.whole.head.armed()?;
         let found = locks.get(key);
         Ok(found.map_or_else(Inspection::default, |lock| lock.inspect(armed, now_ms)))
     }
@@ -249,7 +163,7 @@ impl Desk {
         }
         self.read_all_stays(&mut locks, page.now_ms, COUNTED_MAX)
             .await?;
-        let armed = self.view.head.armed()?;
+        let armed = self.view.whole.head.armed()?;
         let keys = page.documents.iter().map(|(key, _)| key);
         let listed = keys.filter_map(|key| locks.get(key)?.listed(key, armed, page.now_ms));
         Ok(LockPage {
@@ -279,31 +193,6 @@ pub(super) fn key_of(Cursor(text): &Cursor, what: &'static str) -> Result<LockKe
 pub(super) fn states(view: &View, slots: &[Slot]) -> BTreeSet<Name> {
     let names = slots.iter().flat_map(|slot| view.names_of(*slot));
     names.collect()
-}
-
-/// The documents of `slots`: their states, and their imports, whether they arrive or not.
-fn all_of(slots: &[Slot]) -> BTreeSet<Name> {
-    let states = slots
-        .iter()
-        .map(|slot| Name::Slots(rules::codec::states_of(*slot)));
-    let imports = slots.iter().map(|slot| Name::Import(*slot));
-    states.chain(imports).collect()
-}
-
-/// A length that counts from a clock which may be late by `slack_ms`. None stays none.
-fn longer(length: Duration, slack_ms: u64) -> Duration {
-    match length.is_zero() {
-        true => length,
-        false => length + Duration::from_millis(slack_ms),
-    }
-}
-
-fn longer_grace(grace: Grace, slack_ms: u64) -> Grace {
-    match grace {
-        Grace::Full(length) => Grace::Full(longer(length, slack_ms)),
-        Grace::LessUptime(length) => Grace::LessUptime(longer(length, slack_ms)),
-        Grace::None => Grace::None,
-    }
 }
 
 /// The change from one last token to another. Before a life is armed, there are no tokens.

@@ -2,12 +2,13 @@
 
 use ringfence_ring::Slot;
 
-use super::{attempt::Desk, control::states};
+use super::attempt::Desk;
 use crate::{
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterAnswers, DropGroups, Dropped,
-        Groups, Piece, PutAside, ShardError, SlotState, When,
+        Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterAnswers, DropGroups, Dropped, Groups,
+        Piece, PutAside, ShardError, SlotState, When,
+        whole::{ChangeWhole as _, Needs, Whole},
     },
 };
 
@@ -72,38 +73,30 @@ impl Desk {
         })
     }
 
-    /// There are no counters in slots that come here: a mover copies each group before it says so.
-    pub(super) async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        self.others(&admit.slots, |state| state.arrives_by(admit.epoch))
-            .await
-    }
-
     /// The `slots` with a state for which `is_such` does not hold.
     async fn others(
         &mut self,
         slots: &[Slot],
-        is_such: impl Fn(SlotState) -> bool,
+        is_such: impl Fn(SlotState) -> bool + Send + Sync,
     ) -> Result<Vec<Slot>, ShardError> {
-        self.change(
-            |view| states(view, slots),
-            |head, states, _| {
-                head.armed()?;
-                let others = slots.iter().filter(|slot| !is_such(states.get(**slot)));
-                Ok(others.copied().collect())
-            },
-        )
-        .await
+        let rule = |whole: &mut Whole, _| {
+            whole.head.armed()?;
+            let is_such = |slot: &&Slot| is_such(whole.slots.get(**slot));
+            Ok(slots
+                .iter()
+                .filter(|slot| !is_such(slot))
+                .copied()
+                .collect())
+        };
+        self.change(Needs::States(slots), rule).await
     }
 
     async fn state(&mut self, key: &LockKey) -> Result<SlotState, ShardError> {
         let slots = [key.slot()];
-        self.change(
-            |view| states(view, &slots),
-            |head, states, _| {
-                head.armed()?;
-                Ok(states.get(key.slot()))
-            },
-        )
-        .await
+        let rule = |whole: &mut Whole, _| {
+            whole.head.armed()?;
+            Ok(whole.slots.get(key.slot()))
+        };
+        self.change(Needs::States(&slots), rule).await
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     limits::SCAN_PAGE,
     name::LockKey,
-    shard::{HeldStill, Listing, Mode, Scan, ScanPage, ShardError, SlotState, StillHeld, rules},
+    shard::{HeldStill, Mode, Scan, ScanPage, ShardError, SlotState, StillHeld, rules},
 };
 
 impl Desk {
@@ -37,7 +37,7 @@ impl Desk {
             // First the states, then the locks of sealed slots alone: others change all the time.
             self.read(|view| states(view, &slots), &BTreeSet::new(), |_| None)
                 .await?;
-            let leaves = |key: &&LockKey| self.view.slots.get(key.slot()) == sealed;
+            let leaves = |key: &&LockKey| self.view.whole.slots.get(key.slot()) == sealed;
             let leaving: BTreeSet<LockKey> = keys.iter().filter(leaves).cloned().collect();
             let read = self
                 .read(|view| states(view, &slots), &leaving, |_| None)
@@ -45,7 +45,7 @@ impl Desk {
             if self.tends_grace(read.now_ms, false).await? {
                 continue;
             }
-            let armed = self.view.head.armed()?;
+            let armed = self.view.whole.head.armed()?;
             let grace_left = armed.grace.left(read.now_ms);
             if !grace_left.is_zero() {
                 return Ok(ScanPage {
@@ -58,7 +58,7 @@ impl Desk {
                 let lock = read.locks.get(key)?;
                 Some((key, lock))
             });
-            let slots = &self.view.slots;
+            let slots = &self.view.whole.slots;
             let held = rules::scan(armed, slots, scan.epoch, locks, read.now_ms);
             if self.commit(&read, NOTHING).await? {
                 return Ok(ScanPage {
@@ -83,29 +83,18 @@ impl Desk {
             if self.tends_grace(read.now_ms, false).await? {
                 continue;
             }
-            read.locks.limit_ends(read.now_ms, self.view.slack_ms);
-            let (armed, now_ms) = (self.view.head.armed()?, read.now_ms);
+            read.locks.limit_ends(read.now_ms, self.view.whole.slack_ms);
+            let (armed, now_ms) = (self.view.whole.head.armed()?, read.now_ms);
             let is_held = |key: &LockKey| {
                 let lock = read.locks.get(key);
                 lock.is_some_and(|lock| lock.held(armed, now_ms).is_some())
             };
-            let held = rules::still_held(armed, &self.view.slots, still, is_held, now_ms);
+            let held = rules::still_held(armed, &self.view.whole.slots, still, is_held, now_ms);
             if self.commit(&read, NOTHING).await? {
                 return Ok(held);
             }
         }
         Err(overtaken())
-    }
-
-    /// As [`rules::take_list`].
-    pub(super) async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        let mut slots: Vec<Slot> = listing.held.iter().map(LockKey::slot).collect();
-        slots.extend(&listing.complete);
-        self.change(
-            |view| states(view, &slots),
-            |head, slots, _| rules::take_list(head, slots, listing),
-        )
-        .await
     }
 }
 

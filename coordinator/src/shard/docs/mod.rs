@@ -19,7 +19,6 @@ mod control;
 mod counters;
 mod link;
 mod locks;
-mod member;
 mod migration;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod quorum;
@@ -30,7 +29,7 @@ mod store;
 mod subscription;
 mod view;
 
-pub(crate) use member::{DocsMember, MemberView};
+pub(crate) use attempt::Desk;
 pub use shard::DocsShard;
 pub use store::{
     COMMIT_WITHIN, Commit, Committed, Document, Draw, Draws, Expected, FORGET_AFTER, Found, Glance,

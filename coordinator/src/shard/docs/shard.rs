@@ -15,7 +15,9 @@ use crate::{
     limits::LANES_BY_SLOT,
     random::Random,
     shard::{
-        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, Shard, ShardError, Subscription,
+        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, Shard, ShardError,
+        Subscription,
+        whole::{ChangeWhole as _, Needs, Whole},
     },
 };
 
@@ -47,6 +49,32 @@ impl DocsShard {
         }
     }
 
+    /// Makes the shard a member of the topology `id`, whose record `home` keeps, unless it belongs to another one: only
+    /// the topology that it belongs to may arm it. For programs with a topology store of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`ShardError::Refused`]: it belongs to another topology.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave it joined or not.
+    pub async fn join(&self, id: &str, home: &str) -> Result<(), ShardError> {
+        let mut desk = self.desk(None).await?;
+        let rule = |whole: &mut Whole, _| {
+            let pointer = &mut whole.affiliation.pointer;
+            pointer.get_or_insert_with(|| format!("{id} {home}"));
+            Ok(whole.affiliation.id().map(str::to_owned))
+        };
+        match desk.change(Needs::Topology(&[]), rule).await? {
+            Some(there) if there == id => Ok(()),
+            there => Err(ShardError::Refused {
+                what: "a new member",
+                reason: format!("it belongs to topology {}", there.unwrap_or_default()),
+            }),
+        }
+    }
+
     async fn connect(
         &self,
         former: Option<(Life, ConnectionId)>,
@@ -54,7 +82,7 @@ impl DocsShard {
         Ok(Box::new(DocsLink(self.desk(former).await?)))
     }
 
-    pub(super) async fn desk(
+    pub(crate) async fn desk(
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Desk, ShardError> {
@@ -62,7 +90,7 @@ impl DocsShard {
         Ok(Desk::new(session, self.random.clone()))
     }
 
-    pub(super) async fn listen_for(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
+    pub(crate) async fn listen_for(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
         self.store.listen(client).await
     }
 }

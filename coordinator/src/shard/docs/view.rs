@@ -3,54 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_ring::Slot;
-use serde::{Deserialize, Serialize};
 
 use super::store::{Document, Expected, Name, Write};
 use crate::{
-    clock::Moment,
     ids::{Epoch, Life, Token},
     shard::{
         Mode, ShardError,
         rules::{
-            Head, Import, Slots,
+            Import,
             codec::{self, Arming, Malformed, SLOTS_TOGETHER},
         },
+        whole::Whole,
     },
 };
 
 /// The head, and the slots and imports read so far, with their versions. Every commit checks those that it depends on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    pub(super) head: Head,
-    pub(super) slots: Slots,
-    pub(super) affiliation: Affiliation,
-    /// By how much the server's clock may have been late at the last read.
-    pub(super) slack_ms: u64,
-    /// When that was answered, on a clock that other processes read.
-    pub(super) moment: Option<Moment>,
+    pub(super) whole: Whole,
     versions: BTreeMap<Name, Expected>,
-}
-
-/// The topology that the shard belongs to. It outlasts lives, as the server's other data does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Affiliation {
-    /// `topology-id home-address`.
-    pub(crate) pointer: Option<String>,
-    /// The record, if the shard is its home; `n version …` in the first line.
-    pub(crate) record: Option<String>,
-}
-
-impl Affiliation {
-    /// The id that the pointer names.
-    pub(crate) fn id(&self) -> Option<&str> {
-        self.pointer.as_deref()?.split(' ').next()
-    }
-
-    /// Incarnation and version of the record.
-    pub(super) fn announcement(&self) -> Option<String> {
-        let mut words = self.record.as_deref()?.split(' ');
-        Some(format!("{} {}", words.next()?, words.next()?))
-    }
 }
 
 impl View {
@@ -89,10 +60,10 @@ impl View {
 
     fn read(&mut self, life: &Life, name: &Name, content: &str) -> Result<(), Malformed> {
         if *name == Name::Head {
-            self.head = codec::head(life, content, Token::default())?;
+            self.whole.head = codec::head(life, content, Token::default())?;
         }
         if *name == Name::Topology && !content.is_empty() {
-            self.affiliation = serde_json::from_str(content)?;
+            self.whole.affiliation = serde_json::from_str(content)?;
         }
         let Some(arming) = self.arming(life) else {
             return Ok(());
@@ -101,14 +72,14 @@ impl View {
             Name::Slots(number) => {
                 let from = *number as usize * SLOTS_TOGETHER;
                 match codec::states(&arming, content)? {
-                    Some(packed) => self.slots.put(from, &packed),
-                    None => self.slots.forget(from, from + SLOTS_TOGETHER),
+                    Some(packed) => self.whole.slots.put(from, &packed),
+                    None => self.whole.slots.forget(from, from + SLOTS_TOGETHER),
                 }
             }
             Name::Import(slot) => {
-                let epoch = self.slots.get(*slot).epoch;
+                let epoch = self.whole.slots.get(*slot).epoch;
                 let import = codec::import(&arming, epoch, content)?;
-                self.slots.put_import(*slot, import);
+                self.whole.slots.put_import(*slot, import);
             }
             Name::Head | Name::Topology | Name::Lock(_) | Name::Ticket(..) => {}
         }
@@ -116,7 +87,7 @@ impl View {
     }
 
     fn arming(&self, life: &Life) -> Option<Arming> {
-        let armed = self.head.armed.as_ref()?;
+        let armed = self.whole.head.armed.as_ref()?;
         Some(Arming {
             life: life.clone(),
             epoch: armed.epoch,
@@ -125,16 +96,16 @@ impl View {
 
     /// The last token is `last`.
     pub(super) fn put_token(&mut self, last: Token) {
-        if let Some(armed) = &mut self.head.armed {
+        if let Some(armed) = &mut self.whole.head.armed {
             armed.tokens.epoch = last.epoch();
             armed.tokens.counter = last.counter();
-            self.head.see_epoch(last.epoch());
+            self.whole.head.see_epoch(last.epoch());
         }
     }
 
     /// The last token, if the life is armed.
     pub(super) fn token(&self) -> Option<Token> {
-        let armed = self.head.armed.as_ref();
+        let armed = self.whole.head.armed.as_ref();
         armed.map(|armed| armed.tokens.last())
     }
 
@@ -142,7 +113,7 @@ impl View {
     pub(super) fn names_of(&self, slot: Slot) -> impl Iterator<Item = Name> + use<> {
         let states = Name::Slots(codec::states_of(slot));
         let known = self.versions.contains_key(&states);
-        let arrives = known && self.slots.get(slot).mode == Mode::Import;
+        let arrives = known && self.whole.slots.get(slot).mode == Mode::Import;
         std::iter::once(states).chain(arrives.then_some(Name::Import(slot)))
     }
 
@@ -159,27 +130,27 @@ impl View {
         before: &Self,
         names: &BTreeSet<Name>,
     ) -> Vec<Write> {
-        let text = codec::head_text(life, &self.head);
+        let text = codec::head_text(life, &self.whole.head);
         let mut changed = Vec::new();
         if let Some(arming) = self.arming(life) {
             let armed_anew = before.arming(life).as_ref() != Some(&arming);
-            let documents = self.slots.len().div_ceil(SLOTS_TOGETHER) as u32;
+            let documents = self.whole.slots.len().div_ceil(SLOTS_TOGETHER) as u32;
             for number in 0..documents {
                 let name = Name::Slots(number);
                 let from = number as usize * SLOTS_TOGETHER;
-                let packed = self.slots.packed(from, from + SLOTS_TOGETHER);
-                let differs = packed != before.slots.packed(from, from + SLOTS_TOGETHER);
+                let packed = self.whole.slots.packed(from, from + SLOTS_TOGETHER);
+                let differs = packed != before.whole.slots.packed(from, from + SLOTS_TOGETHER);
                 if armed_anew || differs && names.contains(&name) {
                     changed.push((name, Expected::Any, codec::states_text(&arming, packed)));
                 }
             }
         }
         // Its version stands for the states of slots, too.
-        if !changed.is_empty() || text != codec::head_text(life, &before.head) {
+        if !changed.is_empty() || text != codec::head_text(life, &before.whole.head) {
             changed.push((Name::Head, before.version(&Name::Head), text));
         }
-        if self.affiliation != before.affiliation {
-            let text = serde_json::to_string(&self.affiliation).expect("two texts");
+        if self.whole.affiliation != before.whole.affiliation {
+            let text = serde_json::to_string(&self.whole.affiliation).expect("two texts");
             changed.push((Name::Topology, before.version(&Name::Topology), text));
         }
         let writes = changed.into_iter().map(|(name, expected, content)| Write {
@@ -198,8 +169,8 @@ impl View {
             _ => None,
         });
         let import = |slot| {
-            let known: Option<&Import> = self.slots.known_import(slot);
-            let epoch = self.slots.get(slot).epoch;
+            let known: Option<&Import> = self.whole.slots.known_import(slot);
+            let epoch = self.whole.slots.get(slot).epoch;
             (slot, (epoch, known.cloned().unwrap_or_default()))
         };
         slots.map(import).collect()
@@ -217,8 +188,8 @@ impl View {
             return writes;
         };
         for (slot, (before_epoch, before)) in before {
-            let import = self.slots.known_import(*slot).unwrap_or(&none);
-            let epoch = self.slots.get(*slot).epoch;
+            let import = self.whole.slots.known_import(*slot).unwrap_or(&none);
+            let epoch = self.whole.slots.get(*slot).epoch;
             // The text names the epoch.
             if import == before && (epoch == *before_epoch || *import == none) {
                 continue;
@@ -250,7 +221,7 @@ impl View {
 
     /// The last millisecond at which grace runs if it does at `now_ms`, or at which it does not.
     pub(super) fn unchanged_until(&self, now_ms: u64) -> u64 {
-        let grace = self.head.armed.as_ref().map(|armed| &armed.grace);
+        let grace = self.whole.head.armed.as_ref().map(|armed| &armed.grace);
         let running = grace.filter(|grace| grace.runs(now_ms));
         running.map_or(u64::MAX, |grace| grace.at_ms - 1)
     }

@@ -9,7 +9,8 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOf, CopyOut, Cursor, DropGroups, Dropped,
-        Excerpt, Group, Groups, Piece, PutAside, ShardError, SlotState, Stamp, When, rules::millis,
+        Excerpt, Group, Groups, Piece, PutAside, ShardError, SlotState, Stamp, When,
+        rules::{self, millis},
     },
 };
 
@@ -159,14 +160,8 @@ impl Memory {
 
     /// Serves the counters of arriving slots.
     pub(super) fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        let (arriving, refused) =
-            self.split(&admit.slots, |state| state.arrives_by(admit.epoch))?;
+        let refused = rules::admit(&self.head, &mut self.slots, admit)?;
         self.counters.complete &= admit.complete;
-        for slot in arriving {
-            if let Some(import) = self.slots.import(slot) {
-                import.admitted = true;
-            }
-        }
         Ok(refused)
     }
 

@@ -56,10 +56,11 @@ pub(crate) enum Calls {
 pub(crate) struct Keys {
     pub(crate) prefix: String,
     pub(crate) life_family: String,
+    /// The prefix of the keys of this life.
+    of_life: String,
     pub(crate) state: String,
     pub(crate) ctr: String,
     pub(crate) slots: String,
-    pub(crate) open: String,
     pub(crate) quiet: String,
     pub(crate) fence: String,
     pub(crate) copy: String,
@@ -85,14 +86,19 @@ impl Keys {
         format!("{}:#{{{}}}", self.prefix, slot.index())
     }
 
+    /// The name of what the life knows about the keys of the arriving slot with this index.
+    pub(super) fn import(&self, slot: usize) -> String {
+        format!("{}import:{slot}", self.of_life)
+    }
+
     fn new(prefix: &str, life: &Life) -> Self {
         let life_family = format!("{prefix}:life:");
-        let of_life = |part: &str| format!("{life_family}{life}:{part}");
+        let own = format!("{life_family}{life}:");
+        let of_life = |part: &str| format!("{own}{part}");
         Self {
             state: of_life("state"),
             ctr: of_life("ctr"),
             slots: of_life("slots"),
-            open: of_life("open"),
             quiet: of_life("quiet"),
             fence: of_life("fence"),
             copy: of_life("copy"),
@@ -102,6 +108,7 @@ impl Keys {
             complete: format!("{prefix}:complete"),
             pointer: format!("{prefix}:pointer"),
             topology: format!("{prefix}:topology"),
+            of_life: own,
             prefix: prefix.to_owned(),
             life_family,
         }

@@ -9,30 +9,32 @@ use tokio::time::timeout;
 
 use super::{
     Connection, RedisOptions,
-    answers::{Reading, integers, text, unexpected, unless_applied},
+    answers::{Reading, unexpected, unless_applied},
     batch::plan,
     counters::{self, carry},
-    decommission, inspect,
+    inspect,
     locks::patience,
-    migration, scripts,
+    migration,
+    whole::Known,
 };
 use crate::{
     clock::{BootClock, Clock, Instant},
-    failpoint::{Rule, is_off},
-    ids::{Epoch, Life},
+    ids::Life,
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskArmed, AskGroups, ConnectionId,
-        Control, ControlLink, ControlReply, CopyIn, CopyOut, CounterAnswers, CounterLink,
-        CounterRequest, Counters, Declare, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace,
-        Groups, HeldStill, Inspect, Inspection, Link, List, Listing, LockLink, LockPage, MarkQuiet,
-        Piece, PutAside, Raise, Request, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
+        Answers, Arrival, Arrive, AskArmed, AskGroups, ConnectionId, Control, ControlLink,
+        ControlReply, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
+        Dropped, Groups, HeldStill, Inspect, Inspection, Link, List, LockLink, LockPage, Piece,
+        PutAside, Request, Scan, ScanPage, ShardError, StillHeld, whole,
     },
 };
 
+/// Slots that are looked at in one round trip.
+const SLOTS_PER_CALL: usize = 4096;
+
 /// A connection to a shard on Redis.
 #[derive(Debug)]
-pub(super) struct RedisLink {
+pub(crate) struct RedisLink {
     pub(super) connection: Connection,
     /// How long to wait for replicas.
     replicas_within: Duration,
@@ -44,6 +46,8 @@ pub(super) struct RedisLink {
     log: counters::Log,
     /// How often to ask it.
     settings_every: Duration,
+    /// The whole shard, as it was read last.
+    pub(super) known: Option<Known>,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -56,12 +60,13 @@ impl RedisLink {
             is_synced: None,
             log: counters::Log::default(),
             settings_every: options.settings_every,
+            known: None,
             scratch: Vec::with_capacity(256),
         }
     }
 
     /// Whether the server syncs every write, by its last answer, which is recent.
-    async fn is_synced(&mut self) -> Result<bool, ShardError> {
+    pub(super) async fn is_synced(&mut self) -> Result<bool, ShardError> {
         let now = BootClock.now();
         if let Some((asked, is_synced)) = self.is_synced
             && now.since(asked) < self.settings_every
@@ -73,8 +78,43 @@ impl RedisLink {
         Ok(is_synced)
     }
 
+    /// The life of the server.
+    pub(crate) fn life(&self) -> &Life {
+        &self.connection.server.life
+    }
+
+    /// The id by which a later connection ends this one.
+    pub(crate) fn id(&self) -> ConnectionId {
+        self.connection.id
+    }
+
+    /// Whether every write reaches the disk before it is answered.
+    pub(crate) fn is_appendonly(&self) -> bool {
+        self.connection.server.appendonly
+    }
+
+    /// One of `slots` that has a counter.
+    pub(crate) async fn slot_with_counters(
+        &mut self,
+        slots: &[Slot],
+    ) -> Result<Option<Slot>, ShardError> {
+        for some in slots.chunks(SLOTS_PER_CALL) {
+            let mut exist = Pipeline::with_capacity(some.len());
+            for slot in some {
+                exist
+                    .cmd("EXISTS")
+                    .arg(self.connection.keys.counters(*slot));
+            }
+            let found = self.connection.run(&exist).await?;
+            if let Some(place) = found.iter().position(|one| *one == Value::Int(1)) {
+                return Ok(Some(some[place]));
+            }
+        }
+        Ok(None)
+    }
+
     /// Runs a control script and returns its integers and texts.
-    async fn control(
+    pub(super) async fn control(
         &mut self,
         what: &'static str,
         command: &Cmd,
@@ -83,14 +123,9 @@ impl RedisLink {
         let Value::Array(parts) = value else {
             return Err(unexpected(what, &value));
         };
-        match (parts.first(), parts.get(1)) {
-            (Some(Value::Int(-1)), _) => Err(ShardError::Unarmed),
-            (Some(Value::Int(-2)), Some(fence)) => Err(ShardError::Stale { fence: text(fence) }),
-            (Some(Value::Int(-3)), Some(reason)) => Err(ShardError::Refused {
-                what,
-                reason: text(reason),
-            }),
-            (Some(Value::Int(_)), _) => Ok(parts),
+        match parts.first() {
+            Some(Value::Int(-1)) => Err(ShardError::Unarmed),
+            Some(Value::Int(_)) => Ok(parts),
             _ => Err(unexpected(what, &Value::Array(parts))),
         }
     }
@@ -177,163 +212,37 @@ impl CounterLink for RedisLink {
 impl ControlLink for RedisLink {
     async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError> {
         Ok(match control {
-            Control::Arm(arm) => ControlReply::Arm(self.arm(&arm).await?),
-            Control::AskArmed(AskArmed) => ControlReply::AskArmed(self.armed().await?),
-            Control::MarkQuiet(mark) => ControlReply::MarkQuiet(self.mark_quiet(&mark).await?),
-            Control::Declare(declare) => ControlReply::Declare(self.declare(&declare).await?),
-            Control::Raise(raise) => ControlReply::Raise(self.raise(raise).await?),
+            Control::Arm(arm) => ControlReply::Arm(whole::arm(self, &arm).await?),
+            Control::AskArmed(AskArmed) => ControlReply::AskArmed(whole::armed(self).await?),
+            Control::MarkQuiet(mark) => {
+                ControlReply::MarkQuiet(whole::mark_quiet(self, &mark).await?)
+            }
+            Control::Declare(declare) => {
+                ControlReply::Declare(whole::declare(self, &declare).await?)
+            }
+            Control::Raise(raise) => ControlReply::Raise(whole::raise(self, raise).await?),
             Control::Inspect(Inspect(key)) => ControlReply::Inspect(self.inspect(&key).await?),
             Control::List(list) => ControlReply::List(self.list(&list).await?),
-            Control::Step(step) => ControlReply::Step(self.step(&step).await?),
+            Control::Step(step) => ControlReply::Step(whole::step(self, &step).await?),
             Control::Scan(scan) => ControlReply::Scan(self.scan(&scan).await?),
-            Control::Listing(listing) => ControlReply::Listing(self.take_list(&listing).await?),
+            Control::Listing(listing) => {
+                ControlReply::Listing(whole::take_list(self, &listing).await?)
+            }
             Control::StillHeld(still) => ControlReply::StillHeld(self.still_held(&still).await?),
             Control::AskGroups(ask) => ControlReply::AskGroups(self.groups(&ask).await?),
             Control::CopyOut(copy) => ControlReply::CopyOut(self.copy_out(&copy).await?),
             Control::CopyIn(copy) => ControlReply::CopyIn(self.copy_in(&copy).await?),
             Control::Arrive(arrive) => ControlReply::Arrive(self.arrive(&arrive).await?),
             Control::DropGroups(drop) => ControlReply::DropGroups(self.drop_groups(&drop).await?),
-            Control::Admit(admit) => ControlReply::Admit(self.admit(&admit).await?),
-            Control::ForceOpen(force) => ControlReply::ForceOpen(self.force_open(&force).await?),
+            Control::Admit(admit) => ControlReply::Admit(whole::admit(self, &admit).await?),
+            Control::ForceOpen(force) => {
+                ControlReply::ForceOpen(whole::force_open(self, &force).await?)
+            }
         })
     }
 }
 
 impl RedisLink {
-    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        let origin = match arm.counters {
-            Counters::Never => {
-                let is_synced = self.is_synced().await?;
-                counters::origin(&self.connection, is_synced)
-            }
-            Counters::Kept | Counters::Lost => String::new(),
-        };
-        let Connection {
-            keys,
-            server,
-            address,
-            ..
-        } = &self.connection;
-        let (grace, less_uptime) = match arm.grace {
-            _ if is_off(Rule::Grace) => (Duration::ZERO, 0),
-            Grace::Full(length) => (length, 0),
-            Grace::LessUptime(length) => (length, 1),
-            Grace::None => (Duration::ZERO, 0),
-        };
-        let mut command = server.call(&scripts::ARM, 11);
-        command
-            .arg(&keys.state)
-            .arg(&keys.ctr)
-            .arg(&keys.slots)
-            .arg(&keys.open)
-            .arg(&keys.quiet);
-        command
-            .arg(&keys.fence)
-            .arg(&keys.copy)
-            .arg(&keys.lives)
-            .arg(&keys.pointer)
-            .arg(&keys.lineage)
-            .arg(&keys.complete);
-        command
-            .arg(&server.replid)
-            .arg(server.life.as_str())
-            .arg(&arm.topology);
-        command
-            .arg(arm.incarnation.to_string())
-            .arg(arm.copy.0)
-            .arg(&arm.copy.1);
-        command
-            .arg(arm.epoch.0)
-            .arg(arm.token_epoch.0)
-            .arg(arm.slots.as_bytes());
-        command
-            .arg(grace.as_millis() as u64)
-            .arg(less_uptime)
-            .arg(&keys.life_family)
-            .arg(migration::bits(arm.slots.open()))
-            .arg(arm.declared.0)
-            .arg(address)
-            .arg(match arm.counters {
-                Counters::Never => "never",
-                Counters::Kept => "",
-                Counters::Lost => "lost",
-            })
-            .arg(origin);
-        let parts = self.control("arm", &command).await?;
-        let [armed, grace_left] = integers("arm", &parts)?;
-        Ok(ArmAnswer {
-            armed_now: armed == 1,
-            grace_left: Duration::from_millis(grace_left),
-        })
-    }
-
-    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
-        let Connection { keys, server, .. } = &self.connection;
-        let mut command = server.call(&scripts::ARMED, 1);
-        command.arg(&keys.state).arg(&server.replid);
-        let parts = self.control("armed", &command).await?;
-        if parts.len() == 1 {
-            return Ok(None);
-        }
-        let [_, epoch, grace_left] = integers("armed", &parts)?;
-        Ok(Some(Armed {
-            epoch: Epoch(epoch),
-            grace_left: Duration::from_millis(grace_left),
-        }))
-    }
-
-    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
-        let Connection { keys, server, .. } = &self.connection;
-        let mut command = server.call(&scripts::MARK_QUIET, 6);
-        command
-            .arg(&keys.quiet)
-            .arg(&keys.state)
-            .arg(&keys.open)
-            .arg(&keys.fence)
-            .arg(&keys.copy)
-            .arg(&keys.lives);
-        migration::push_record(&mut command, server, mark.incarnation, &mark.copy);
-        command
-            .arg(mark.map.0)
-            .arg(migration::bits(mark.slots.iter().copied()));
-        let parts = self.control("mark_quiet", &command).await?;
-        let [quiet] = integers("mark_quiet", &parts)?;
-        Ok(quiet == 1)
-    }
-
-    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
-        let Connection { keys, server, .. } = &self.connection;
-        let mut command = server.call(&scripts::DECLARE, 5);
-        command
-            .arg(&keys.quiet)
-            .arg(&keys.state)
-            .arg(&keys.fence)
-            .arg(&keys.copy)
-            .arg(&keys.lives);
-        migration::push_record(&mut command, server, declare.incarnation, &declare.copy);
-        command.arg(declare.declared.0);
-        let parts = self.control("declare", &command).await?;
-        let [grace_left] = integers("declare", &parts)?;
-        Ok(Duration::from_millis(grace_left))
-    }
-
-    async fn raise(&mut self, raise: Raise) -> Result<(), ShardError> {
-        let Connection { keys, server, .. } = &self.connection;
-        let mut command = server.call(&scripts::RAISE, 5);
-        command
-            .arg(&keys.quiet)
-            .arg(&keys.state)
-            .arg(&keys.ctr)
-            .arg(&keys.fence)
-            .arg(&keys.lives);
-        command
-            .arg(&server.replid)
-            .arg(server.life.as_str())
-            .arg(raise.incarnation.to_string())
-            .arg(raise.epoch.0);
-        self.control("raise", &command).await.map(drop)
-    }
-
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
         let command = inspect::inspect(&self.connection, key);
         let parts = self.control("inspect", &command).await?;
@@ -347,22 +256,10 @@ impl RedisLink {
         inspect::page(&parts, prefix, list.namespace.as_ref())
     }
 
-    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
-        let command = migration::step(&self.connection, step);
-        let parts = self.control("step", &command).await?;
-        migration::stepped(&parts)
-    }
-
     async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
         let command = migration::scan(&self.connection, scan);
         let parts = self.control("scan", &command).await?;
         migration::scanned(&parts)
-    }
-
-    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        let command = migration::take_list(&self.connection, listing);
-        let parts = self.control("take_list", &command).await?;
-        migration::slots("take_list", &parts[1..])
     }
 
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
@@ -409,17 +306,5 @@ impl RedisLink {
         let command = carry::drop_groups(&self.connection, drop);
         let parts = self.control("drop_groups", &command).await?;
         carry::dropped(&parts)
-    }
-
-    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        let command = carry::admit(&self.connection, admit);
-        let parts = self.control("admit", &command).await?;
-        migration::slots("admit", &parts[1..])
-    }
-
-    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        let command = decommission::force_open(&self.connection, force);
-        let parts = self.control("force_open", &command).await?;
-        decommission::forced_open(&parts)
     }
 }

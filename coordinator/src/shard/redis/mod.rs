@@ -7,7 +7,6 @@ mod channel;
 mod checkup;
 mod connection;
 mod counters;
-mod decommission;
 mod diagnosis;
 mod error;
 mod functions;
@@ -21,6 +20,7 @@ pub(crate) mod scripts;
 mod self_wakes;
 mod sentinels;
 mod tls;
+mod whole;
 mod wire;
 
 use std::time::Duration;
@@ -32,12 +32,12 @@ pub(crate) use channel::Channel;
 pub use checkup::{Checkup, checkup};
 #[cfg(test)]
 pub(crate) use connection::Calls;
-pub(crate) use connection::{Connection, Server};
+pub(crate) use connection::Connection;
 pub(crate) use error::classify;
 pub use functions::{FunctionLibrary, Functions};
 pub(crate) use scripts::Script;
 
-use link::RedisLink;
+pub(crate) use link::RedisLink;
 
 use crate::{
     ids::{ClientId, Life},
@@ -95,6 +95,20 @@ impl RedisShard {
     /// A shard on the server that `options` names. Connects to nothing yet.
     pub fn new(options: RedisOptions) -> Self {
         Self { options }
+    }
+
+    /// Opens a connection for requests about the topology.
+    pub(crate) async fn connect_member(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<RedisLink, ShardError> {
+        self.connect(Lane::Control, former).await
+    }
+
+    /// Listens to what `commit` publishes of a record.
+    pub(crate) async fn announcements(&self) -> Result<Channel<()>, ShardError> {
+        let channel = format!("{}:topology", self.options.prefix);
+        Channel::open(&self.options, "watch", &channel, |_| Some(())).await
     }
 
     async fn connect(

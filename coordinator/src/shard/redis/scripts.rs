@@ -37,7 +37,6 @@ impl Evaluated {
         let (_, body) = source.split_once('\n').expect("a script has lines");
         let more = match folder {
             "counter" => SEGMENTS,
-            "topology" => TOPOLOGY,
             _ => "",
         };
         // Before Redis 7, a script that has read the time writes nothing unless it says so first.
@@ -100,15 +99,13 @@ fn registered(name: &str, source: &str) -> String {
 }
 
 /// Functions that scripts share, in an order in which each follows those that it calls. Lua allows 200 of them.
-static SHARED: LazyLock<String> = LazyLock::new(|| [BASE, SEGMENTS, TOPOLOGY].concat());
+static SHARED: LazyLock<String> = LazyLock::new(|| [BASE, SEGMENTS].concat());
 
 /// Those of all scripts.
 const BASE: &str = concat!(
     include_str!("lua/shared/life.lua"),
     include_str!("lua/shared/slot.lua"),
     include_str!("lua/shared/state.lua"),
-    include_str!("lua/shared/fence.lua"),
-    include_str!("lua/shared/copy.lua"),
     include_str!("lua/shared/lives.lua"),
     include_str!("lua/lock/record.lua"),
     include_str!("lua/lock/shares.lua"),
@@ -117,10 +114,10 @@ const BASE: &str = concat!(
     include_str!("lua/lock/queue.lua"),
     include_str!("lua/lock/taking.lua"),
     include_str!("lua/lock/sharing.lua"),
-    include_str!("lua/slot/put_slot.lua"),
     include_str!("lua/counter/group.lua"),
     include_str!("lua/counter/asides.lua"),
     include_str!("lua/counter/stamp.lua"),
+    include_str!("lua/shared/whole.lua"),
 );
 
 /// Those of the scripts of accounts alone.
@@ -151,12 +148,6 @@ const SEGMENTS: &str = concat!(
     include_str!("lua/counter/segment/manifest.lua"),
 );
 
-/// Those of the scripts of the topology alone.
-const TOPOLOGY: &str = concat!(
-    include_str!("lua/topology/header.lua"),
-    include_str!("lua/topology/news.lua"),
-);
-
 macro_rules! scripts {
     ($($constant:ident = $folder:literal / $name:literal;)+) => {
         $(pub(crate) static $constant: Script = Script {
@@ -183,15 +174,7 @@ scripts! {
     REMOVE = "lock" / "remove";
     INSPECT = "lock" / "inspect";
     LIST = "lock" / "list";
-    ARM = "slot" / "arm";
-    ARMED = "slot" / "armed";
-    MARK_QUIET = "slot" / "mark_quiet";
-    DECLARE = "slot" / "declare";
-    RAISE = "slot" / "raise";
-    STEP = "slot" / "step";
-    FORCE_OPEN = "slot" / "force_open";
     SCAN = "slot" / "scan";
-    TAKE_LIST = "slot" / "take_list";
     STILL_HELD = "slot" / "still_held";
     GROUPS = "counter" / "groups";
     COPY_OUT = "counter" / "copy_out";
@@ -199,20 +182,11 @@ scripts! {
     COPY_IN = "counter" / "copy_in";
     ARRIVE = "counter" / "arrive";
     DROP_GROUPS = "counter" / "drop_groups";
-    ADMIT = "counter" / "admit";
     COUNTERS = "counter" / "counters";
     RIGHTS = "shared" / "rights";
-    TRACE = "topology" / "trace";
-    CLAIM = "topology" / "claim";
-    JOIN = "topology" / "join";
-    LEAVE = "topology" / "leave";
-    RETIRE = "topology" / "retire";
-    SWAP = "topology" / "swap";
-    VOID = "topology" / "void";
-    COPY = "topology" / "copy";
-    RAISE_FENCE = "topology" / "fence";
-    RESTORE = "topology" / "restore";
-    READ = "topology" / "read";
+    READ = "whole" / "read";
+    COMMIT = "whole" / "commit";
+    CLAIM = "whole" / "claim";
 }
 
 #[cfg(test)]

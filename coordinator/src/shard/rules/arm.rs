@@ -11,7 +11,8 @@ use super::{
     tokens::Tokens,
 };
 use crate::{
-    ids::{Epoch, Incarnation, Token},
+    failpoint::{Rule, is_off},
+    ids::{Epoch, Incarnation, MapVersion, Token},
     shard::{Arm, ArmAnswer, Declare, Grace, MarkQuiet, Mode, ShardError},
 };
 
@@ -64,6 +65,7 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
         armed.declared = armed.declared.max(former.declared);
     }
     let grace_ms = match arm.grace {
+        _ if is_off(Rule::Grace) => 0,
         Grace::Full(length) => millis(length),
         Grace::LessUptime(length) => millis(length).saturating_sub(up_ms.unwrap_or(0)),
         Grace::None => 0,
@@ -90,7 +92,9 @@ pub(crate) fn mark_quiet(
         return Ok(false);
     }
     let is_open = |slot: &_| slots.get(*slot).mode == Mode::Open;
-    let quiet = !armed.grace.runs(now_ms) && mark.slots.iter().all(is_open);
+    // The unknown version asks for every check.
+    let is_known = mark.map != MapVersion::UNKNOWN;
+    let quiet = is_known && !armed.grace.runs(now_ms) && mark.slots.iter().all(is_open);
     armed.quiet = quiet.then_some(mark.map);
     Ok(quiet)
 }

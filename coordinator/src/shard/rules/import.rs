@@ -9,9 +9,9 @@ use crate::name::LockKey;
 pub(crate) struct Import {
     pub(super) keys: HashMap<LockKey, Known>,
     /// The former shard holds only the keys in `keys`.
-    pub(super) complete: bool,
+    pub(crate) complete: bool,
     /// A mover has told which tokens the former shard made. Before that, the tokens made here may be lower.
-    pub(super) begun: bool,
+    pub(crate) begun: bool,
     /// All counters of the slot are here.
     pub(crate) admitted: bool,
 }
@@ -25,6 +25,24 @@ pub(super) enum Known {
 }
 
 impl Import {
+    /// That of a slot of which a mover has told the last token of the former shard.
+    pub(crate) fn begun(admitted: bool) -> Self {
+        Self {
+            begun: true,
+            admitted,
+            ..Self::default()
+        }
+    }
+
+    /// The keys that the former shard held, as far as this is known.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &LockKey> {
+        let listed = self
+            .keys
+            .iter()
+            .filter(|(_, known)| **known == Known::Listed);
+        listed.map(|(key, _)| key)
+    }
+
     /// Whether the former shard certainly does not hold `key`, and made no token above the next ones here.
     fn is_free(&self, key: &LockKey) -> bool {
         let free = match self.keys.get(key) {

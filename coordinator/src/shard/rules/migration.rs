@@ -12,7 +12,7 @@ use super::{
 use crate::{
     ids::Epoch,
     name::LockKey,
-    shard::{HeldStill, Listing, Mode, ShardError, SlotState, Step, Stepped, StillHeld},
+    shard::{Admit, HeldStill, Listing, Mode, ShardError, SlotState, Step, Stepped, StillHeld},
 };
 
 /// Changes the mode of slots.
@@ -61,6 +61,29 @@ pub(crate) fn take_list(
         }
     }
     Ok(refused.into_iter().collect())
+}
+
+/// Takes it that all counters of slots are here. Returns the slots that do not arrive by that move, or of which no mover
+/// has said yet which tokens their former shard made.
+pub(crate) fn admit(
+    head: &Head,
+    slots: &mut Slots,
+    admit: &Admit,
+) -> Result<Vec<Slot>, ShardError> {
+    head.armed()?;
+    let mut is_refused = |slot: &Slot| {
+        let arrives = slots.get(*slot).arrives_by(admit.epoch);
+        match slots.import(*slot) {
+            Some(import) if arrives && import.begun => {
+                import.admitted = true;
+                false
+            }
+            Some(_) => true,
+            None => !arrives,
+        }
+    };
+    let slots = admit.slots.iter().copied();
+    Ok(slots.filter(|slot| is_refused(slot)).collect())
 }
 
 /// The keys of `page` that are held in slots that are sealed at `epoch`. Ask only after grace: before that, records

@@ -5,6 +5,7 @@ use ringfence_ring::Slot;
 
 use super::import::Import;
 use crate::{
+    failpoint::{Rule, is_off},
     ids::Epoch,
     shard::{Mode, SlotState, SlotStates, slots::PACKED},
 };
@@ -40,6 +41,16 @@ impl Slots {
     pub(crate) fn forget(&mut self, from: usize, until: usize) {
         let until = until.min(self.len());
         self.states.forget(from.min(until), until);
+    }
+
+    /// All states, packed.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.states.as_bytes()
+    }
+
+    /// What is known of imports.
+    pub(crate) fn imports(&self) -> impl Iterator<Item = (Slot, &Import)> {
+        self.imports.iter().map(|(slot, import)| (*slot, import))
     }
 
     /// The import of `slot`, as far as it is known.
@@ -83,7 +94,7 @@ impl Slots {
     /// Changes `slot` to `state`, if that raises the guard. Returns whether the slot is in that state now.
     pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
         let present = self.get(slot);
-        let rises = state.guard() > present.guard();
+        let rises = state.guard() > present.guard() || is_off(Rule::StepGuard);
         if rises {
             self.imports.remove(&slot);
             self.states.set(slot, state);

@@ -138,7 +138,7 @@ impl FirstUse {
     async fn finish(
         &self,
         creating: &Topology,
-        home: Arc<dyn Member>,
+        home: Arc<Member>,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         if let Some(obstacle) = self.join_all(creating).await {
             home.void(&creating.id).await?;
@@ -193,7 +193,7 @@ impl FirstUse {
     async fn give_up_old(
         &self,
         creating: &Topology,
-        home: Arc<dyn Member>,
+        home: Arc<Member>,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         for entry in creating.shards.values() {
             let trace = self.caller.members.at(&entry.address)?.trace().await?;
@@ -216,7 +216,7 @@ impl FirstUse {
     async fn forget(
         &self,
         id: &str,
-        home: &dyn Member,
+        home: &Member,
         survey: &Survey,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         self.check_unused(id, home, survey)?;
@@ -233,18 +233,13 @@ impl FirstUse {
         Ok(None)
     }
 
-    fn check_unused(
-        &self,
-        id: &str,
-        home: &dyn Member,
-        survey: &Survey,
-    ) -> Result<(), TopologyError> {
+    fn check_unused(&self, id: &str, home: &Member, survey: &Survey) -> Result<(), TopologyError> {
         survey
             .user_of(id)
             .map_or(Ok(()), |user| Err(in_use(id, home, user)))
     }
 
-    fn store(&self, topology: &Topology, home: Arc<dyn Member>) -> Arc<RedisTopology> {
+    fn store(&self, topology: &Topology, home: Arc<Member>) -> Arc<RedisTopology> {
         Arc::new(RedisTopology::new(
             topology.clone(),
             home,
@@ -257,7 +252,7 @@ impl FirstUse {
     }
 }
 
-fn in_use(id: &str, home: &dyn Member, user: &str) -> TopologyError {
+fn in_use(id: &str, home: &Member, user: &str) -> TopologyError {
     TopologyError::Lost(format!(
         "{user} is armed in the name of topology {id}, {} has no record of it, and nobody has a \
          copy: somebody deleted keys; to found another, flush every server",

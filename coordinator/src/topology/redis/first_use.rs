@@ -87,7 +87,7 @@ pub async fn connect(
 #[derive(Debug)]
 pub(super) struct FirstUse {
     /// The seeds, by their place in the list; a separate home has none.
-    pub(super) servers: Vec<(Option<usize>, Arc<dyn Member>)>,
+    pub(super) servers: Vec<(Option<usize>, Arc<Member>)>,
     pub(super) founding: Founding,
     pub(super) caller: Arc<Caller>,
     /// Ids of the topologies that this process claimed.
@@ -106,8 +106,8 @@ impl FirstUse {
             return Err(TopologyError::Seeds("no address is given".into()));
         }
         let members = Arc::new(Members::new(seeds.clone(), engine, random.clone()));
-        let mut servers: Vec<(Option<usize>, Arc<dyn Member>)> = Vec::new();
-        let given = |servers: &[(Option<usize>, Arc<dyn Member>)], address: &str| {
+        let mut servers: Vec<(Option<usize>, Arc<Member>)> = Vec::new();
+        let given = |servers: &[(Option<usize>, Arc<Member>)], address: &str| {
             servers.iter().any(|(_, other)| other.address() == address)
         };
         for (place, options) in seeds.into_iter().enumerate() {

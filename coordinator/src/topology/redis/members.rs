@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use super::member::{Member, member};
+use super::member::Member;
 use crate::{
     ids::ClientId,
     random::Random,
@@ -20,7 +20,7 @@ pub(super) struct Members {
     seeds: Vec<ServerOptions>,
     engine: ClientId,
     random: Arc<Random>,
-    known: Mutex<HashMap<String, Arc<dyn Member>>>,
+    known: Mutex<HashMap<String, Arc<Member>>>,
 }
 
 impl Members {
@@ -35,16 +35,16 @@ impl Members {
     }
 
     /// The server that `options` name.
-    pub(super) fn with(&self, options: ServerOptions) -> Arc<dyn Member> {
+    pub(super) fn with(&self, options: ServerOptions) -> Arc<Member> {
         let mut known = self.known.lock();
         let entry = known.entry(options.address().to_owned());
         entry
-            .or_insert_with(|| member(options, &self.random))
+            .or_insert_with(|| Arc::new(Member::new(options, &self.random)))
             .clone()
     }
 
     /// The server at `address`, which a record or a pointer names.
-    pub(super) fn at(&self, address: &str) -> Result<Arc<dyn Member>, TopologyError> {
+    pub(super) fn at(&self, address: &str) -> Result<Arc<Member>, TopologyError> {
         if let Some(member) = self.known.lock().get(address) {
             return Ok(member.clone());
         }
@@ -53,7 +53,7 @@ impl Members {
     }
 
     /// The server at `address`, which names its login, reached like the first seed of its kind.
-    pub(super) fn home(&self, address: ServerAddress) -> Arc<dyn Member> {
+    pub(super) fn home(&self, address: ServerAddress) -> Arc<Member> {
         let mut same = self.seeds.iter().filter_map(|seed| seed.at(&address));
         let options = same.next();
         self.with(options.unwrap_or_else(|| self.stranger(address)))

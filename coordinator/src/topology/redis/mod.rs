@@ -20,13 +20,10 @@ mod home;
 mod member;
 mod members;
 mod news;
-mod on_docs;
-mod on_redis;
 mod publish;
 mod readdress;
 mod recover;
 mod release;
-mod scripts;
 mod stored;
 mod survey;
 mod take_in;
@@ -76,13 +73,13 @@ struct Known {
     /// The newest record seen; it may not have been usable.
     view: Arc<Topology>,
     /// The server that the view names as its home, under any address known here.
-    home: Arc<dyn Member>,
+    home: Arc<Member>,
     /// The greatest incarnation that a shard is known to have seen.
     fence: Option<Incarnation>,
 }
 
 impl RedisTopology {
-    fn new(view: Topology, home: Arc<dyn Member>, caller: Arc<Caller>) -> Self {
+    fn new(view: Topology, home: Arc<Member>, caller: Arc<Caller>) -> Self {
         let id = view.id.clone();
         let known = Known {
             view: Arc::new(view),
@@ -127,12 +124,12 @@ impl RedisTopology {
         self.known.lock().fence
     }
 
-    fn home_member(&self) -> Arc<dyn Member> {
+    fn home_member(&self) -> Arc<Member> {
         self.known.lock().home.clone()
     }
 
     /// From now on `home` has the record, which is `record`.
-    fn look_at(&self, home: Arc<dyn Member>, record: Arc<Topology>) {
+    fn look_at(&self, home: Arc<Member>, record: Arc<Topology>) {
         let mut known = self.known.lock();
         if record.version() >= known.view.version() {
             (known.home, known.view) = (home, record);

@@ -11,17 +11,7 @@ use std::{
 use tokio::sync::Mutex;
 
 use super::member::Member;
-use crate::{
-    shard::{
-        ShardError,
-        docs::Inbox,
-        redis::{Channel, RedisOptions},
-    },
-    topology::Version,
-};
-
-/// The word in the connection's name.
-const LANE: &str = "watch";
+use crate::shard::{ShardError, member::Announcements};
 
 /// One connection on which the home is heard, for any number of waiters.
 #[derive(Debug, Default)]
@@ -33,24 +23,8 @@ pub(super) struct News {
 
 #[derive(Debug)]
 struct Feed {
-    home: Arc<dyn Member>,
+    home: Arc<Member>,
     versions: Announcements,
-}
-
-/// A connection on which a home announces versions: `n version` each.
-#[derive(Debug)]
-pub(super) enum Announcements {
-    Redis(Box<Channel<Version>>),
-    Docs(Box<dyn Inbox>),
-}
-
-impl Announcements {
-    async fn next(&mut self) -> Result<(), ShardError> {
-        match self {
-            Self::Redis(versions) => versions.next().await.map(drop),
-            Self::Docs(messages) => messages.next().await.map(drop),
-        }
-    }
 }
 
 impl News {
@@ -69,7 +43,7 @@ impl News {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the connection to the next waiter.
-    pub(super) async fn since(&self, reasons: u64, home: &Arc<dyn Member>) {
+    pub(super) async fn since(&self, reasons: u64, home: &Arc<Member>) {
         // The task that has the feed receives the messages for all waiters.
         let mut feed = self.feed.lock().await;
         if self.reasons() != reasons {
@@ -85,7 +59,7 @@ impl News {
     }
 }
 
-async fn listen(feed: &mut Option<Feed>, home: &Arc<dyn Member>) -> Result<(), ShardError> {
+async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), ShardError> {
     match feed {
         Some(feed) if Arc::ptr_eq(&feed.home, home) => feed.versions.next().await,
         _ => {
@@ -96,17 +70,4 @@ async fn listen(feed: &mut Option<Feed>, home: &Arc<dyn Member>) -> Result<(), S
             Ok(())
         }
     }
-}
-
-/// Receives messages that the scripts of a home on Redis publish, on a channel with the name of the
-/// record's key.
-pub(super) async fn of(options: &RedisOptions) -> Result<Channel<Version>, ShardError> {
-    let channel = format!("{}:topology", options.prefix);
-    Channel::open(options, LANE, &channel, parse).await
-}
-
-/// Reads a message: `n version`.
-fn parse(text: &[u8]) -> Option<Version> {
-    let (n, version) = std::str::from_utf8(text).ok()?.split_once(' ')?;
-    Some((n.parse().ok()?, version.parse().ok()?))
 }

@@ -106,15 +106,6 @@ pub(super) fn read_record(text: &str) -> Result<Topology, String> {
     }
 }
 
-/// Reads a member's copy: `n version record`.
-pub(super) fn read_copy(text: &str) -> Result<Topology, String> {
-    let record = text
-        .splitn(3, ' ')
-        .nth(2)
-        .ok_or("topology copy: no header")?;
-    Topology::decode(record)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -156,8 +147,6 @@ mod tests {
     #[test]
     fn a_record_comes_back_as_it_was_stored() {
         assert_eq!(read_record(&write_record(&topology())), Ok(topology()));
-        let copy = format!("{} 1 {}", topology().incarnation, topology().encode());
-        assert_eq!(read_copy(&copy), Ok(topology()));
         assert_eq!(
             Pointer::parse(&Pointer::to(&topology()).to_string()),
             Ok(Pointer::to(&topology()))

@@ -14,7 +14,7 @@ use crate::{
 /// A server that answered.
 #[derive(Debug)]
 pub(super) struct Seen {
-    pub(super) member: Arc<dyn Member>,
+    pub(super) member: Arc<Member>,
     pub(super) trace: Trace,
     /// Its place in the list; none for a separate home.
     pub(super) place: Option<usize>,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
 pub(super) struct Survey {
     pub(super) seen: Vec<Seen>,
     /// Servers without an answer, and the reasons.
-    pub(super) silent: Vec<(Arc<dyn Member>, TopologyError)>,
+    pub(super) silent: Vec<(Arc<Member>, TopologyError)>,
 }
 
 impl Trace {
@@ -61,9 +61,9 @@ impl Survey {
     ///
     /// [`TopologyError::Seeds`]: two of them are one server. [`TopologyError::Malformed`].
     pub(super) async fn take(
-        servers: &[(Option<usize>, Arc<dyn Member>)],
+        servers: &[(Option<usize>, Arc<Member>)],
     ) -> Result<Self, TopologyError> {
-        let look = async |(place, member): &(Option<usize>, Arc<dyn Member>)| {
+        let look = async |(place, member): &(Option<usize>, Arc<Member>)| {
             let trace = member.repeated(|| member.trace()).await;
             (*place, member.clone(), trace)
         };
@@ -130,7 +130,7 @@ impl Survey {
 
     /// The newest record of `id` that is written in its server's present life, and that server: the
     /// home, under any address that others know.
-    pub(super) fn home_of(&self, id: &str) -> Option<(Arc<dyn Member>, &Topology)> {
+    pub(super) fn home_of(&self, id: &str) -> Option<(Arc<Member>, &Topology)> {
         let homes = self.seen.iter().filter_map(|Seen { member, trace, .. }| {
             let record = trace.record.as_ref().filter(|record| record.id == id)?;
             let current = record.home.life == trace.server.life;

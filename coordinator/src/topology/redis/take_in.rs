@@ -114,7 +114,7 @@ impl RedisTopology {
     /// Looks at `newcomer`, and at every member, so that no server is mistaken for another.
     async fn survey_with(
         &self,
-        newcomer: &Arc<dyn Member>,
+        newcomer: &Arc<Member>,
         topology: &Topology,
     ) -> Result<Survey, TopologyError> {
         let address = newcomer.address();

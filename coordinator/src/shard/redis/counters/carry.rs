@@ -18,8 +18,8 @@ use crate::{
     limits::{ACCOUNTS_PAGE, ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Cursor, DropGroups,
-        Dropped, Excerpt, Group, Groups, Piece, PutAside, Row, ShardError, Stamp, When,
+        Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Cursor, DropGroups, Dropped,
+        Excerpt, Group, Groups, Piece, PutAside, Row, ShardError, Stamp, When,
     },
 };
 
@@ -393,20 +393,4 @@ pub(in super::super) fn dropped(parts: &[Value]) -> Result<Dropped, ShardError> 
         refused: slots("drop_groups", refused)?,
         differ: differ.ok_or_else(wrong)?,
     })
-}
-
-/// Declares that all counters of slots are here.
-pub(in super::super) fn admit(connection: &Connection, admit: &Admit) -> Cmd {
-    let Connection { keys, server, .. } = connection;
-    let mut command = server.call(&scripts::ADMIT, 4);
-    command
-        .arg(&keys.state)
-        .arg(&keys.slots)
-        .arg(&keys.open)
-        .arg(&keys.complete)
-        .arg(&server.replid)
-        .arg(admit.epoch.0)
-        .arg(packed(&admit.slots))
-        .arg(u8::from(admit.complete));
-    command
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::LazyLock};
 
-use super::{ADOPT, CONFIRM, COUNTERS, LIBRARY, SHARE, SHARED, STEP, Script};
+use super::{ADOPT, CONFIRM, COUNTERS, LIBRARY, SHARE, SHARED, Script};
 use crate::failpoint::{Rule, is_off};
 
 /// A script with one part of it, or of the functions that it shares, replaced.
@@ -17,7 +17,7 @@ struct Without {
 
 macro_rules! without {
     ($($rule:ident: $script:ident as $name:literal, $part:expr => $by:expr;)+) => {
-        static ALL: [Without; 9] = [$(Without {
+        static ALL: [Without; 8] = [$(Without {
             rule: Rule::$rule,
             script: &$script,
             name: $name,
@@ -35,10 +35,6 @@ function rules.expire(segment)
 ";
 
 without! {
-    // Applies every step.
-    StepGuard: STEP as "step_unguarded",
-        "if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then"
-        => "if true then";
     // Answers "it is here already" for an existing record, for any state of its slot.
     AdoptByMove: ADOPT as "adopt_without_move",
         "not (mode == 'I' or mode == 'O') then return 0 end"

@@ -69,15 +69,20 @@ async fn a_pointer_that_is_there_stays() {
 
 #[tokio::test]
 async fn a_topology_that_was_in_use_is_not_left() {
-    for part in ["copy", "state"] {
+    for is_armed in [false, true] {
         let mut server = Server::spawn().await;
         let topology = server.joined(1).await;
-        let key = format!("ringfence:life:{}:{part}", server.life);
-        let set = ::redis::Cmd::set(key, "there");
-        set.exec_async(&mut server.raw).await.unwrap();
+        let key = format!("ringfence:life:{}:state", server.life);
+        match is_armed {
+            true => ::redis::Cmd::hset(key, "arm", 1)
+                .exec_async(&mut server.raw)
+                .await
+                .unwrap(),
+            false => drop(server.member.copy(&topology).await.unwrap()),
+        }
         let before = server.contents().await;
         let left = server.member.leave(&topology.id).await.unwrap();
-        assert_eq!(left, Leave::InUse, "{part}");
+        assert_eq!(left, Leave::InUse, "{is_armed}");
         assert_eq!(server.contents().await, before);
     }
 }

@@ -14,7 +14,7 @@ use ringfence_ring::{ShardId, SlotCount, Weight};
 
 use super::{
     answers::{Claim, Copied, Found, Join, Leave, Swapped},
-    member::{Member, member},
+    member::Member,
     stored::Pointer,
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 struct Server {
-    member: Arc<dyn Member>,
+    member: Arc<Member>,
     life: Life,
     raw: MultiplexedConnection,
     server: RedisServer,
@@ -36,7 +36,8 @@ impl Server {
     async fn spawn() -> Self {
         let server = RedisServer::spawn().await.unwrap();
         let options = RedisOptions::new(server.url().parse().unwrap(), ClientId(1));
-        let member = member(options.into(), &Arc::new(Random::seeded(1)));
+        let member = Member::new(options.into(), &Arc::new(Random::seeded(1)));
+        let member = Arc::new(member);
         let life = member.server().await.unwrap().life;
         let client = ::redis::Client::open(server.url()).unwrap();
         let raw = client.get_multiplexed_async_connection().await.unwrap();

@@ -9,12 +9,12 @@ use crate::topology::redis::news::News;
 const SOON: Duration = Duration::from_secs(10);
 
 /// Waits for a reason to look at `home` beyond the first `reasons`.
-async fn hear(news: &News, reasons: u64, home: &Arc<dyn Member>) {
+async fn hear(news: &News, reasons: u64, home: &Arc<Member>) {
     let heard = timeout(SOON, news.since(reasons, home)).await;
     heard.expect("there is a reason to look");
 }
 
-async fn hear_nothing(news: &News, home: &Arc<dyn Member>) {
+async fn hear_nothing(news: &News, home: &Arc<Member>) {
     let since = news.since(news.reasons(), home);
     let quiet = timeout(Duration::from_millis(100), since).await;
     assert!(quiet.is_err(), "nothing was said");

@@ -41,6 +41,28 @@ async fn a_swap_looks_at_version_and_incarnation() {
     assert!(matches!(swapped, Swapped::Done), "{swapped:?}");
 }
 
+/// Each reads the record before any of the others has written.
+#[tokio::test]
+async fn of_swaps_at_the_same_time_one_is_done() {
+    let server = Server::spawn().await;
+    let mut topology = server.claimed(1).await;
+    let random = Arc::new(Random::seeded(1));
+    let members: Vec<Member> = (0..8)
+        .map(|_| Member::new(server.member.options(), &random))
+        .collect();
+    for round in 0..20 {
+        let next = active(&topology);
+        let swaps = members
+            .iter()
+            .map(|member| member.swap(topology.version(), &next));
+        let swapped = futures_util::future::join_all(swaps).await;
+        let done = swapped.into_iter().map(Result::unwrap);
+        let done = done.filter(|swapped| matches!(swapped, Swapped::Done));
+        assert_eq!(done.count(), 1, "{round}");
+        topology = next;
+    }
+}
+
 /// A swap that comes late, after its topology was voided and the same process claimed another.
 #[tokio::test]
 async fn a_swap_of_another_topology_is_refused_though_its_version_is_right() {
@@ -140,7 +162,7 @@ async fn a_record_in_creation_is_not_handed_out() {
     let server = Server::spawn().await;
     let claimed = server.claimed(1).await;
     let (options, random) = (server.member.options(), Arc::new(Random::seeded(1)));
-    let home = member(options.clone(), &random);
+    let home = Arc::new(Member::new(options.clone(), &random));
     let members = Arc::new(Members::new(vec![options], ClientId(1), random.clone()));
     let caller = Arc::new(Caller {
         engine: ClientId(1),

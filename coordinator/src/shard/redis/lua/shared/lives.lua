@@ -13,7 +13,7 @@ local function bury_former(lives, family, present)
   for _, life in ipairs(redis.call('SMEMBERS', lives)) do
     if life ~= present then
       bury_imports(family .. life .. ':', redis.call('GET', family .. life .. ':slots') or '')
-      for _, part in ipairs({'state', 'ctr', 'slots', 'open', 'quiet', 'fence', 'copy', 'queues'}) do
+      for _, part in ipairs({'state', 'ctr', 'slots', 'quiet', 'fence', 'copy', 'queues'}) do
         redis.call('UNLINK', family .. life .. ':' .. part)
       end
       redis.call('SREM', lives, life)

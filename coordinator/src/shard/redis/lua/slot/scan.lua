@@ -4,8 +4,7 @@ scan: a page of the held keys of sealed slots.
 
 KEYS[1]  state   hash: arm, grace, grace_ms
 KEYS[2]  slots   5 bytes per slot
-KEYS[3]  open    a bit per slot
-ARGV[1]  replid  of the life that KEYS[1..3] are named by
+ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  cursor  0, or the cursor that the page before returned
 ARGV[4]  prefix  of all names, with its colon
@@ -22,15 +21,12 @@ if not is_live then return {-1} end
 if grace_left > 0 then return {1, grace_left, '0'} end
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
 local answer = {1, 0, page[1]}
-local start, open = #ARGV[4] + 1, redis.call('GET', KEYS[3])
+local start, slots = #ARGV[4] + 1, redis.call('GET', KEYS[2]) or ''
 local sealed = struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
 
--- A foreign name may have no slot. Most slots are open: that costs no command.
+-- A foreign name may have no slot.
 local function is_sealed(slot)
-  if #slot > 6 then return false end
-  local bits = string.byte(open, math.floor(slot / 8) + 1) or 0
-  if bit.band(bits, bit.rshift(128, slot % 8)) ~= 0 then return false end
-  return redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed
+  return #slot <= 6 and string.sub(slots, slot * 5 + 1, slot * 5 + 5) == sealed
 end
 
 local texts, names = {}, {}
