@@ -6,7 +6,7 @@ use futures_util::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
-use ringfence_coordinator::{engine, shard::ShardError};
+use ringfence_coordinator::{engine, name::Namespace, shard::ShardError};
 use ringfence_ring::ShardId;
 use ringfence_segment_lock::{Account, CounterError, Inspection};
 
@@ -86,8 +86,12 @@ impl fmt::Debug for AccountList {
 }
 
 impl Counters {
-    async fn look_at(&self, accounts: Vec<Account>, prefix: &str) -> Vec<ListedAccount> {
-        let wanted = accounts.into_iter();
+    async fn look_at(
+        &self,
+        accounts: Vec<(Namespace, Account)>,
+        prefix: &str,
+    ) -> Vec<ListedAccount> {
+        let wanted = accounts.into_iter().map(|(_, account)| account);
         let wanted = wanted.filter(|account| account.as_str().starts_with(prefix));
         let looks = stream::iter(wanted).map(|account| async {
             let found = match self.open(account.as_str()) {

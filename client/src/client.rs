@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     engine::{
-        AcquireError, DetachedLease, Engine, EngineMetrics, LeaseRef, Locks, ReleaseAnswer,
-        ShardStatus,
+        AccountNames, AcquireError, DetachedLease, Engine, EngineMetrics, LeaseRef, Locks,
+        ReleaseAnswer, ShardStatus,
     },
     name::{LockKey, NameError, Namespace},
     shard::{LockMode, memory::Faults},
@@ -164,6 +164,11 @@ impl Client {
     pub fn locks(&self, namespace: Option<&str>) -> Result<Locks, NameError> {
         let namespace = namespace.map(Namespace::new).transpose()?;
         Ok(self.engine.locks(namespace))
+    }
+
+    /// The names of the accounts of all namespaces, page by page. A client of coordinators finds none.
+    pub fn accounts(&self) -> AccountNames {
+        self.engine.accounts(None)
     }
 
     /// Warnings for a person, from when the client was built.

@@ -132,7 +132,7 @@ impl Counters {
         if let Place::Service(accounts) = &self.place {
             return accounts.list(prefix.to_owned());
         }
-        let names = self.engine.accounts(&self.namespace);
+        let names = self.engine.accounts(Some(&self.namespace));
         AccountList::at_shards(names, self.clone(), prefix.to_owned())
     }
 

@@ -67,9 +67,9 @@ pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
-        AcquireError, CoordinatorError, CounterFault, Danger, DetachedLease, EngineMetrics, Guard,
-        LeaseRef, LiveReplicas, LockLost, Locks, LocksPage, Owner, ReleaseAnswer,
-        ReplicaInspection, ShardStatus, Waiting,
+        AccountNames, AccountNamesPage, AcquireError, CoordinatorError, CounterFault, Danger,
+        DetachedLease, EngineMetrics, Guard, LeaseRef, LiveReplicas, LockLost, Locks, LocksPage,
+        Owner, ReleaseAnswer, ReplicaInspection, ShardStatus, Waiting,
     },
     ids::{ClientId, Epoch, Nonce, Token},
     limits, metrics,

@@ -26,6 +26,7 @@
 //! | `sessions/` | SessionService |
 //! | `counters/` | CounterService |
 //! | `latches.rs` | LatchService |
+//! | `sweeper.rs` | sweeps of all accounts, in the background |
 //! | `admin/` | AdminService |
 //! | `traces.rs` | spans of calls; with the feature `otlp`, sent to a collector |
 //! | `monitor.rs` | numbers and health over HTTP |
@@ -52,6 +53,7 @@ mod reload;
 mod secured;
 mod service;
 mod sessions;
+mod sweeper;
 mod tls;
 mod too_long;
 mod traces;

@@ -44,6 +44,7 @@ use crate::{
     reload::Reloader,
     secured::Secured,
     sessions::{Sessions, Shared},
+    sweeper::Sweeper,
     too_long, traces,
 };
 
@@ -67,6 +68,7 @@ pub struct Service {
     limits: Limits,
     grace: Duration,
     numbers: Numbers,
+    sweeper: Sweeper,
     authentication: Authentication,
     reloader: Reloader,
     /// The reason, if there is none.
@@ -123,6 +125,7 @@ impl Service {
             reloader: Reloader::new(config, authentication.clone(), handles.clone()),
             authentication,
             holds: Holds::new(client.clone(), clock),
+            sweeper: Sweeper::new(client.clone(), config.sweep_every),
             client,
             handles,
             limits: config.limits,
@@ -176,6 +179,7 @@ impl Service {
             limits,
             grace,
             numbers,
+            sweeper,
             authentication,
             reloader,
             dashboard,
@@ -217,13 +221,15 @@ impl Service {
             metrics: client.metrics(),
             stopping: stopping.clone(),
         };
-        let registry = registry(&client, &numbers, &calls, &reloader);
+        let mut registry = registry(&client, &numbers, &calls, &reloader);
+        sweeper.register(registry.sub_registry_with_prefix("ringfence"));
         let monitor = monitor::serve(monitor, registry, readiness.clone(), dashboard);
         let duties = [
             holds.clone().run().boxed(),
             monitor.boxed(),
             readiness.tell(health).boxed(),
             reloader.follow_files().boxed(),
+            sweeper.run(stopping.clone()).boxed(),
         ];
         let mut tasks = tasks(serve, duties);
         let served = tokio::select! {
@@ -327,7 +333,7 @@ fn registry(client: &Client, numbers: &Numbers, calls: &Calls, reloader: &Reload
 /// What a service does. Each is a task: one that is busy keeps no other from its duty.
 fn tasks(
     serve: impl Future<Output = Served> + Send + 'static,
-    duties: [BoxFuture<'static, ()>; 4],
+    duties: [BoxFuture<'static, ()>; 5],
 ) -> JoinSet<Served> {
     let mut tasks = JoinSet::new();
     tasks.spawn(serve);

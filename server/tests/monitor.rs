@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use ringfence_api::v1::{AcquireRequest, DowngradeRequest, LockMode};
 use ringfence_client::{AcquireError, Namespace};
+use ringfence_server::Config;
 use ringfence_test_support::{ask as ask_server, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,10 +15,13 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use super::scene::{Scene, acquire, ask, release, renew};
+use super::{
+    accounts::{TERMS, amount},
+    scene::{Coordinator, Scene, acquire, ask, release, renew},
+};
 
 /// The status code and the content of `path`.
-async fn get(scene: &Scene, path: &str) -> (u16, String) {
+async fn get(scene: &Coordinator, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(scene.monitor).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: monitor\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -36,18 +40,18 @@ fn sum(numbers: &str, name: &str, label: &str) -> f64 {
 }
 
 /// The sum of `name`, with `label`, over all shards now.
-pub(crate) async fn counted(scene: &Scene, name: &str, label: &str) -> f64 {
+pub(crate) async fn counted(scene: &Coordinator, name: &str, label: &str) -> f64 {
     sum(&get(scene, "/metrics").await.1, name, label)
 }
 
 /// Calls and asks that were refused for `limit`.
-pub(crate) async fn refused_for(scene: &Scene, limit: &str) -> f64 {
+pub(crate) async fn refused_for(scene: &Coordinator, limit: &str) -> f64 {
     let label = format!("limit=\"{limit}\"");
     counted(scene, "ringfence_calls_limited_total{", &label).await
 }
 
 /// A value that has no labels, now.
-pub(crate) async fn number(scene: &Scene, name: &str) -> f64 {
+pub(crate) async fn number(scene: &Coordinator, name: &str) -> f64 {
     let (_, numbers) = get(scene, "/metrics").await;
     let mut values = numbers.lines().filter_map(|line| line.strip_prefix(name));
     values.next().unwrap().trim().parse().unwrap()
@@ -335,7 +339,11 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 
 #[tokio::test]
 async fn the_alerts_and_the_dashboard_ask_for_metrics_that_exist() {
-    let scene = Scene::set().await;
+    let scene = Scene::set_with(sweeps_often).await;
+    eventually("it sweeps", async || {
+        swept(&scene, "all").await == Some(0.0)
+    })
+    .await;
     let (_, numbers) = get(&scene, "/metrics").await;
     let samples = numbers.lines().filter(|line| !line.starts_with('#'));
     let existing: BTreeSet<_> = samples.flat_map(metrics_in).collect();
@@ -347,4 +355,61 @@ async fn the_alerts_and_the_dashboard_ask_for_metrics_that_exist() {
         let missing: Vec<_> = asked.difference(&existing).collect();
         assert!(missing.is_empty(), "{file}: {missing:?} of {existing:?}");
     }
+}
+
+fn sweeps_often(config: &mut Config) {
+    config.sweep_every = Duration::from_millis(100);
+}
+
+/// The accounts of a condition that the last sweep of a coordinator found; `None` if another one sweeps.
+async fn swept(coordinator: &Coordinator, condition: &str) -> Option<f64> {
+    let (_, numbers) = get(coordinator, "/metrics").await;
+    let line = format!("ringfence_accounts{{condition=\"{condition}\"}} ");
+    let value = numbers.lines().find_map(|its| its.strip_prefix(&line));
+    value.map(|value| value.parse().unwrap())
+}
+
+/// Nobody asks for the accounts but the coordinators. The one that sweeps stops: the other goes on.
+#[tokio::test]
+async fn one_coordinator_after_the_other_sweeps_the_accounts_of_all_namespaces() {
+    let mut scene = Scene::set_with(sweeps_often).await;
+    let second = scene.another(sweeps_often).await;
+    for namespace in ["default", "billing"] {
+        let counters = scene.other.counters_of(namespace).unwrap();
+        let coins = counters.create("coins", TERMS, 8).await.unwrap();
+        let gift = counters.request("gift").unwrap();
+        coins.deposit(&gift, amount(800)).await.unwrap();
+        let order = counters.request("order").unwrap();
+        let soon = order.time_ms() + 1_000;
+        coins.reserve(&order, amount(1), soon).await.unwrap();
+    }
+    let work = async |work: &str| {
+        let label = format!("work=\"{work}\"");
+        let [one, two] = [&*scene, &second]
+            .map(|coordinator| counted(coordinator, "ringfence_swept_total{", &label));
+        one.await + two.await
+    };
+    eventually("both reservations expire", async || {
+        work("expired").await == 2.0
+    })
+    .await;
+    eventually("nothing is held", async || {
+        let [one, two] = [&*scene, &second].map(|its| swept(its, "held"));
+        [one.await, two.await].into_iter().flatten().eq([0.0])
+    })
+    .await;
+    assert_eq!(work("failed").await, 0.0);
+
+    scene.stop();
+    eventually("the other one sweeps", async || {
+        swept(&second, "all").await == Some(2.0)
+    })
+    .await;
+    // It forgets its half of each account.
+    scene.server(0).restart().await.unwrap();
+    scene.end_recovery(0).await;
+    eventually("the loss is seen", async || {
+        swept(&second, "lost").await == Some(2.0)
+    })
+    .await;
 }

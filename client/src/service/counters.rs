@@ -310,6 +310,7 @@ impl RemoteCounter {
             returned: count(swept.returned),
             unpinned: count(swept.unpinned),
             purged: count(swept.purged),
+            found: None,
             errors: failures.collect(),
         })
     }

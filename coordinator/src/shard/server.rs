@@ -408,14 +408,15 @@ impl ServerOptions {
     /// The server, for requests about the topology.
     pub(crate) fn member(&self, random: &Arc<Random>) -> MemberShard {
         match (self, self.docs(random)) {
-            (Self::Redis(options), _) => MemberShard::Redis(RedisShard::new(options.clone())),
+            (_, Some(docs)) => MemberShard::Docs(docs),
+            (Self::Redis(options), None) => MemberShard::Redis(RedisShard::new(options.clone())),
             #[cfg(any(
                 feature = "etcd",
                 feature = "mysql",
                 feature = "postgres",
                 feature = "zookeeper"
             ))]
-            (_, docs) => MemberShard::Docs(docs.expect("all others store documents")),
+            (_, None) => unreachable!("all others store documents"),
         }
     }
 

@@ -139,7 +139,19 @@ async fn locks_survive_a_crash(fixture: &mut dyn Crashes) {
 /// Unlogged tables are empty after a crash, which begins another life: holders put their locks back in its grace.
 #[tokio::test]
 async fn unlogged_tables_begin_another_life_in_which_holders_put_their_locks_back() {
-    let mut fixture = on_postgresql(Tables::Unlogged).await;
+    holders_put_their_locks_back(on_postgresql(Tables::Unlogged).await).await;
+}
+
+/// Such a server may have lost commits that were answered.
+#[tokio::test]
+async fn a_crash_of_a_server_without_fsync_begins_another_life_in_which_holders_put_their_locks_back()
+ {
+    let server = PostgreSql::spawn_with(&[("fsync", "off")]).await;
+    let fixture = Postgres::on(Arc::new(server), Tables::Logged).await;
+    holders_put_their_locks_back(fixture).await;
+}
+
+async fn holders_put_their_locks_back(mut fixture: Postgres) {
     let token = crash(&mut fixture).await;
     let shard = fixture.shard();
     let mut link = shard.connect_locks(LockLane::Work, None).await.unwrap();

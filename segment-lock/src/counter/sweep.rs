@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 
-use super::{Counter, CounterError, patience::Patience};
+use super::{Counter, CounterError, Inspection, patience::Patience};
 use crate::{
     Manifest, VersionedManifest,
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
@@ -25,6 +25,8 @@ pub struct Swept {
     pub unpinned: usize,
     /// Old answers that were forgotten.
     pub purged: usize,
+    /// What was in the account before; `None` if it could not be read, and of a sweep by a coordinator.
+    pub found: Option<Inspection>,
     /// The errors. All other work was done.
     pub errors: Vec<CounterError>,
 }
@@ -66,13 +68,15 @@ impl Counter {
         if !found.lost.0.is_empty() {
             swept.errors.push(CounterError::Lost {
                 account: self.account.clone(),
-                segments: found.lost,
+                segments: found.lost.clone(),
             });
         }
         if let Err(error) = self.record_seen(&found.views).await {
             swept.errors.push(error);
         }
-        found.views.into_keys().collect()
+        let there = found.views.keys().copied().collect();
+        swept.found = Some(found);
+        there
     }
 
     /// Records the content of `views` in the manifest, if it has changed.

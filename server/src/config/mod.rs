@@ -39,6 +39,8 @@ pub struct Config {
     /// `grace`: how long a coordinator that stops waits for its callers to release their locks.
     /// Default: 10 s.
     pub grace: Duration,
+    /// `sweep_every`: how often one of the coordinators sweeps all accounts. Zero: this one never does. Default: 1 min.
+    pub sweep_every: Duration,
     /// `prefix`: the prefix of every key on the servers. Default: `ringfence`.
     pub prefix: String,
     /// `handle_secret`, a text or a list, or `handle_secret_file`, with one in each line: the first seals the handles of
@@ -135,6 +137,7 @@ impl std::fmt::Debug for Config {
             .field("tls", &self.tls.is_some())
             .field("insecure", &self.insecure)
             .field("grace", &self.grace)
+            .field("sweep_every", &self.sweep_every)
             .field("prefix", &self.prefix)
             .field("handle_secrets", &self.handle_secrets.len())
             .field("shards", &shards)
@@ -204,6 +207,7 @@ impl Default for Config {
             tls: None,
             insecure: false,
             grace: Duration::from_secs(10),
+            sweep_every: Duration::from_secs(60),
             prefix: KeyPrefix::default().as_str().to_owned(),
             handle_secrets: Vec::new(),
             shards: BTreeMap::new(),
@@ -270,6 +274,12 @@ impl Config {
             grace: reader
                 .length("grace", Duration::ZERO..=Duration::from_secs(3600))
                 .unwrap_or(default.grace),
+            sweep_every: reader
+                .length(
+                    "sweep_every",
+                    Duration::ZERO..=Duration::from_secs(24 * 3600),
+                )
+                .unwrap_or(default.sweep_every),
             prefix: reader.prefix("prefix"),
             handle_secrets: reader.secrets("handle_secret"),
             shards: reader.shards("shards", overrides),

@@ -109,6 +109,7 @@ impl Config {
             tls,
             insecure,
             grace,
+            sweep_every,
             prefix,
             handle_secrets,
             shards,
@@ -139,6 +140,11 @@ impl Config {
             "grace",
             quoted(humantime::format_duration(*grace)),
             "The time that callers have to release their locks when the coordinator stops. Default: 10s.",
+        );
+        file.line(
+            "sweep_every",
+            quoted(humantime::format_duration(*sweep_every)),
+            "How often one of the coordinators sweeps all accounts; 0s: this one never does. Default: 1m.",
         );
         file.line(
             "prefix",
@@ -432,6 +438,7 @@ fn sample() -> Config {
         }),
         insecure: false,
         grace: Duration::from_secs(10),
+        sweep_every: Duration::from_secs(60),
         prefix: "ringfence".into(),
         handle_secrets: vec!["at least 32 random characters, as from openssl rand -hex 32".into()],
         shards: BTreeMap::from([

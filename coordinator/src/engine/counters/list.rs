@@ -1,15 +1,15 @@
 //! The accounts of a namespace, shard by shard, page by page.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use futures_util::future::join_all;
 use ringfence_ring::{ShardId, Slot};
 use ringfence_segment_lock::Account;
 
-use super::{
-    Stored,
-    manifests::{copied_from, is_of_locks},
-};
+use super::manifests::{copied_from, is_of_locks};
 use crate::{
     engine::Engine,
     ids::{Epoch, Life},
@@ -18,15 +18,16 @@ use crate::{
     shard::{AskGroups, ControlLink, Cursor, Group, Shard, ShardError, When},
 };
 
-/// A walk through the accounts of a namespace: shards serve other requests in between.
+/// A walk through the accounts of one namespace or of all: shards serve other requests in between.
 ///
 /// It is not a snapshot. An account that exists from start to end is listed, perhaps twice; also one whose manifest is
 /// lost, if a copy of it is left. A name that a transfer was refused for, because no account has it, may be listed.
 #[must_use = "nothing is asked for until the next page is"]
 #[derive(Debug)]
 pub struct AccountNames {
-    stored: Arc<Stored>,
-    namespace: Namespace,
+    engine: Engine,
+    /// None: all.
+    namespace: Option<Namespace>,
     /// The shards with an unfinished walk.
     walks: VecDeque<Walk>,
 }
@@ -36,8 +37,8 @@ pub struct AccountNames {
 pub struct AccountNamesPage {
     /// The shard that has their manifests, or copies of them.
     pub shard: ShardId,
-    /// The accounts, in no order, perhaps none. After an error there are no more pages of this shard.
-    pub accounts: Result<Vec<Account>, ShardError>,
+    /// The accounts and their namespaces, in no order, perhaps none. After an error there are no more pages of this shard.
+    pub accounts: Result<Vec<(Namespace, Account)>, ShardError>,
 }
 
 /// A walk through one shard.
@@ -54,8 +55,8 @@ struct Walk {
 }
 
 impl Engine {
-    /// The accounts of `namespace`, page by page. Sends no request yet.
-    pub fn accounts(&self, namespace: &Namespace) -> AccountNames {
+    /// The accounts of `namespace`, or of all namespaces, page by page. Sends no request yet.
+    pub fn accounts(&self, namespace: Option<&Namespace>) -> AccountNames {
         let topology = self.topology();
         let (table, view) = (&topology.table, self.0.routing.view());
         let walk = |id: &ShardId, shard: &Arc<dyn Shard>| {
@@ -77,8 +78,8 @@ impl Engine {
         let renewers = view.renewers.iter();
         let walks = renewers.map(|renewer| walk(renewer.driver.id(), renewer.driver.shard()));
         AccountNames {
-            stored: self.stored(namespace),
-            namespace: namespace.clone(),
+            engine: self.clone(),
+            namespace: namespace.cloned(),
             walks: walks.filter(|walk| !walk.slots.is_empty()).collect(),
         }
     }
@@ -93,12 +94,12 @@ impl AccountNames {
     pub async fn next(&mut self) -> Option<AccountNamesPage> {
         let walk = self.walks.front_mut()?;
         let shard = walk.id.clone();
-        let names = walk.page(&self.namespace).await;
+        let names = walk.page(self.namespace.as_ref()).await;
         if names.is_err() || walk.slots.is_empty() {
             self.walks.pop_front();
         }
         let accounts = match names {
-            Ok(names) => Ok(accounts_of(&self.stored, names).await),
+            Ok(names) => Ok(accounts_of(&self.engine, names).await),
             Err(error) => Err(error),
         };
         Some(AccountNamesPage { shard, accounts })
@@ -106,24 +107,36 @@ impl AccountNames {
 }
 
 /// The accounts whose manifests have these names, or whose copies have, if the manifest is not where it should be.
-async fn accounts_of(stored: &Stored, names: Vec<String>) -> Vec<Account> {
-    let account = async |name: String| {
-        let Some(of) = copied_from(&name) else {
-            return Account::new(&name).ok();
+async fn accounts_of(
+    engine: &Engine,
+    names: BTreeMap<Namespace, Vec<String>>,
+) -> Vec<(Namespace, Account)> {
+    let of_namespace = async |(namespace, names): (Namespace, Vec<String>)| {
+        let stored = engine.stored(&namespace);
+        let account = async |name: String| {
+            let Some(of) = copied_from(&name) else {
+                return Account::new(&name).ok();
+            };
+            let has_manifest = stored.has_manifest(of).await;
+            Account::new(of).ok().filter(|_| !has_manifest)
         };
-        let has_manifest = stored.has_manifest(of).await;
-        Account::new(of).ok().filter(|_| !has_manifest)
+        let names = names.into_iter().filter(|name| !is_of_locks(name));
+        let accounts = join_all(names.map(account)).await.into_iter().flatten();
+        let accounts = accounts.map(|account| (namespace.clone(), account));
+        accounts.collect::<Vec<_>>()
     };
-    let names = names.into_iter().filter(|name| !is_of_locks(name));
-    let accounts = join_all(names.map(account)).await;
-    accounts.into_iter().flatten().collect()
+    join_all(names.into_iter().map(of_namespace)).await.concat()
 }
 
 impl Walk {
     /// The names of the manifests on the next page.
-    async fn page(&mut self, namespace: &Namespace) -> Result<Vec<String>, ShardError> {
+    async fn page(
+        &mut self,
+        namespace: Option<&Namespace>,
+    ) -> Result<BTreeMap<Namespace, Vec<String>>, ShardError> {
+        let mut names = BTreeMap::<_, Vec<_>>::new();
         let Some(slots) = self.slots.front() else {
-            return Ok(Vec::new());
+            return Ok(names);
         };
         // Taken out: a late answer must not be read as the next one.
         let mut link = match self.link.take() {
@@ -143,11 +156,15 @@ impl Walk {
             self.slots.pop_front();
         }
         self.link = Some(link);
-        let names = found.groups.into_iter().filter_map(|Group { key, .. }| {
-            let is_here = key.namespace() == namespace.as_str();
-            let name = String::from_utf8(key.key().to_vec()).ok();
-            name.filter(|_| is_here)
-        });
-        Ok(names.collect())
+        for Group { key, .. } in found.groups {
+            let is_asked = namespace.is_none_or(|namespace| namespace.as_str() == key.namespace());
+            if let Ok(its) = Namespace::new(key.namespace())
+                && let Ok(name) = String::from_utf8(key.key().to_vec())
+                && is_asked
+            {
+                names.entry(its).or_default().push(name);
+            }
+        }
+        Ok(names)
     }
 }

@@ -12,12 +12,14 @@ BEGIN
 END $$;
 
 -- The life of the shard, and the timeline on which it began. Without a row of the present timeline none has begun:
--- unlogged tables are empty after a crash, and a promoted standby may lack the last commits.
+-- unlogged tables are empty after a crash, and a promoted standby may lack the last commits. With fsync = off, so may a
+-- server that has started again: then the life has the time at which the server started.
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.life (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id uuid NOT NULL DEFAULT gen_random_uuid(),
   timeline text NOT NULL DEFAULT {schema}.timeline()
 );
+ALTER TABLE {schema}.life ADD COLUMN IF NOT EXISTS started timestamptz;
 -- The last token.
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.tokens (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -46,7 +48,8 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.present_life() RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  RETURN (SELECT l.id::text FROM {schema}.life l WHERE l.timeline = {schema}.timeline());
+  RETURN (SELECT l.id::text FROM {schema}.life l
+    WHERE l.timeline = {schema}.timeline() AND (l.started IS NULL OR l.started = pg_postmaster_start_time()));
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.refuse_isolation() RETURNS void
@@ -65,8 +68,11 @@ BEGIN
   PERFORM set_config('lock_timeout', patience, true);
   IF {schema}.present_life() IS NULL THEN
     INSERT INTO {schema}.life DEFAULT VALUES
-      ON CONFLICT (one) DO UPDATE SET id = excluded.id, timeline = excluded.timeline
-      WHERE life.timeline <> excluded.timeline;
+      ON CONFLICT (one) DO UPDATE SET id = excluded.id, timeline = excluded.timeline, started = NULL
+      WHERE life.timeline <> excluded.timeline OR life.started <> pg_postmaster_start_time();
+  END IF;
+  IF current_setting('fsync') = 'off' THEN
+    UPDATE {schema}.life SET started = pg_postmaster_start_time() WHERE started IS NULL;
   END IF;
   RETURN {schema}.present_life();
 END $$;
