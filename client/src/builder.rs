@@ -11,7 +11,9 @@ use ringfence_coordinator::{
     name::{Label, NameError, Namespace},
     random::Random,
     shard::{Effect, ServerAddressError},
-    topology::{Constants, DeclareError, Namespaces, Removal, TopologyError, redis::RedisTopology},
+    topology::{
+        Constants, DeclareError, Namespaces, Removal, TopologyError, server::ServerTopology,
+    },
 };
 use ringfence_ring::Replicas;
 use ringfence_segment_lock::Failure;
@@ -457,7 +459,7 @@ pub(crate) struct Found {
 #[derive(Clone, Debug)]
 pub(crate) enum Grounds {
     Embedded(Arc<Embedded>),
-    Servers(Arc<RedisTopology>),
+    Servers(Arc<ServerTopology>),
 }
 
 fn host_and_pid() -> String {

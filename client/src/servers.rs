@@ -7,7 +7,7 @@ use ringfence_coordinator::{
     name::KeyPrefix,
     random::Random,
     shard::{ServerAddress, ServerAddressError, ServerOptions},
-    topology::redis::{Founding, Joined, connect},
+    topology::server::{Founding, Joined, connect},
 };
 
 use crate::{

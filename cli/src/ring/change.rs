@@ -6,7 +6,7 @@ use ringfence_client::{BootClock, Clock as _, ShardId, Topology, Weight};
 use ringfence_coordinator::{
     ids::Life,
     shard::ServerAddress,
-    topology::{Change, Founder, ResizeError, redis::RedisTopology, shard_id},
+    topology::{Change, Founder, ResizeError, server::ServerTopology, shard_id},
 };
 use ringfence_ring::Zone;
 
@@ -58,7 +58,7 @@ impl RequestedChange {
     }
 
     /// Checks that no shard has counters if a new one keeps none.
-    pub(super) async fn check_counters(&self, store: &RedisTopology) -> Result<(), RingError> {
+    pub(super) async fn check_counters(&self, store: &ServerTopology) -> Result<(), RingError> {
         let addresses = self.add.iter().map(|newcomer| newcomer.address.as_str());
         let checked = store.check_counters(addresses).await;
         checked.map_err(RingError::Newcomer)

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     ids::ClientId,
     limits::EPOCH_MAX,
     random::Random,
-    topology::{Namespaces, redis::Founding},
+    topology::{Namespaces, server::Founding},
 };
 use ringfence_ring::Zone;
 

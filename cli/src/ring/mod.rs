@@ -28,7 +28,7 @@ use ringfence_coordinator::{
     shard::{ServerAddressError, ShardError},
     topology::{
         DeclareError, DecommissionError, ResizeError,
-        redis::{Founding, Joined, connect},
+        server::{Founding, Joined, connect},
     },
 };
 use ringfence_ring::Zone;

@@ -5,7 +5,7 @@ use std::fmt;
 use clap::Args;
 use ringfence_client::{ShardId, Topology, TopologyError};
 use ringfence_coordinator::topology::{
-    Preview, ShardName, TopologyStore as _, redis::RedisTopology,
+    Preview, ShardName, TopologyStore as _, server::ServerTopology,
 };
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ impl Planned {
     /// The plan for the topology in `store`.
     pub(super) async fn of(
         requested: &RequestedChange,
-        store: &RedisTopology,
+        store: &ServerTopology,
     ) -> Result<Self, RingError> {
         let topology = store.load().await?;
         let begun = requested.rehearsed(&topology)?;

@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     name::KeyPrefix,
     random::Random,
     shard::{ServerAddress, ServerOptions},
-    topology::redis::{Joined, connect},
+    topology::server::{Joined, connect},
 };
 
 use super::{

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ringfence_client::Topology;
-use ringfence_coordinator::topology::redis::Joined;
+use ringfence_coordinator::topology::server::Joined;
 
 use super::{
     RingError, existing_only, join,

@@ -7,7 +7,7 @@ use humantime::format_duration;
 use ringfence_client::{BootClock, Clock as _, Removal, ShardId, Topology};
 use ringfence_coordinator::{
     shard::ShardError,
-    topology::{Dial as _, FailedShard, Opening, TopologyStore as _, redis::RedisTopology},
+    topology::{Dial as _, FailedShard, Opening, TopologyStore as _, server::ServerTopology},
 };
 use serde::Serialize;
 use tokio::time::timeout;
@@ -79,7 +79,7 @@ pub(super) async fn remove(
 
 /// Refuses a shard that answers, unless it came back empty.
 async fn check_gone(
-    store: &RedisTopology,
+    store: &ServerTopology,
     topology: &Topology,
     id: &ShardId,
 ) -> Result<(), RingError> {

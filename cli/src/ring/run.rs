@@ -11,7 +11,7 @@ use ringfence_coordinator::{
     name::KeyPrefix,
     random::Random,
     shard::ServerOptions,
-    topology::{Founder, Goal, Swap, TopologyStore as _, redis::RedisTopology},
+    topology::{Founder, Goal, Swap, TopologyStore as _, server::ServerTopology},
 };
 use ringfence_ring::limits::SLOTS_MAX;
 use tokio::time::sleep;
@@ -87,12 +87,12 @@ impl MoveOptions {
     }
 
     /// The topology's store.
-    pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
+    pub(super) async fn store(&self) -> Result<Arc<ServerTopology>, RingError> {
         Ok(join(&self.seeds.servers()?, existing_only()).await?.store)
     }
 
     /// A mover with these options.
-    pub(super) fn mover(&self, store: Arc<RedisTopology>, servers_are_new: bool) -> Mover {
+    pub(super) fn mover(&self, store: Arc<ServerTopology>, servers_are_new: bool) -> Mover {
         Mover::new(Parts {
             store: store.clone(),
             dial: store,
@@ -111,7 +111,7 @@ impl MoveOptions {
     /// under way.
     pub(super) async fn move_slots(
         &self,
-        store: Arc<RedisTopology>,
+        store: Arc<ServerTopology>,
         servers_are_new: bool,
         aim: Option<Goal>,
     ) -> Result<(), RingError> {
@@ -137,7 +137,7 @@ impl MoveOptions {
 
 /// Begins the resize `requested`. Returns its goal, if slots move.
 async fn begin(
-    store: &RedisTopology,
+    store: &ServerTopology,
     requested: &RequestedChange,
 ) -> Result<Option<Goal>, RingError> {
     let me = ClientId(Random::from_os().id());
@@ -165,7 +165,7 @@ async fn begin(
 }
 
 /// Turns the resize under way back. Returns its goal.
-pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, RingError> {
+pub(super) async fn turn_back(store: &ServerTopology) -> Result<Option<Goal>, RingError> {
     let mut topology = store.load().await?;
     let goal = topology.goal.clone();
     loop {
@@ -183,7 +183,7 @@ pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, Rin
 
 /// Swaps `next` in after `topology`. Returns false if another process's record came first.
 pub(super) async fn swapped(
-    store: &RedisTopology,
+    store: &ServerTopology,
     topology: &Topology,
     next: &Topology,
 ) -> Result<bool, RingError> {

@@ -6,8 +6,9 @@ use ringfence_ring::Slot;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admit, Arm, ArmAnswer, Armed, Counters, Declare, ForceOpen, ForcedOpen, Grace, Listing,
-    MarkQuiet, Mode, Raise, ShardError, SlotState, Step, Stepped,
+    Admit, Arm, ArmAnswer, Armed, Arrive, AskArmed, AskGroups, Control, ControlReply, CopyIn,
+    CopyOut, Counters, Declare, DropGroups, ForceOpen, ForcedOpen, Grace, Inspect, List, Listing,
+    MarkQuiet, Mode, Raise, Scan, ShardError, SlotState, Step, Stepped, StillHeld,
     rules::{self, Head, Slots},
 };
 use crate::{clock::Moment, ids::Token};
@@ -104,8 +105,49 @@ impl Affiliation {
     }
 }
 
+/// A request about the keys of a shard: its locks, or its counters.
+#[derive(Debug)]
+pub(crate) enum AboutKeys {
+    Inspect(Inspect),
+    List(List),
+    Scan(Scan),
+    StillHeld(StillHeld),
+    AskGroups(AskGroups),
+    CopyOut(CopyOut),
+    CopyIn(CopyIn),
+    Arrive(Arrive),
+    DropGroups(DropGroups),
+}
+
+/// Makes a request about the whole shard. Gives back one about its keys.
+pub(super) async fn control(
+    shard: &mut impl ChangeWhole,
+    control: Control,
+) -> Result<Result<ControlReply, AboutKeys>, ShardError> {
+    Ok(Ok(match control {
+        Control::Arm(its) => ControlReply::Arm(arm(shard, &its).await?),
+        Control::AskArmed(AskArmed) => ControlReply::AskArmed(armed(shard).await?),
+        Control::MarkQuiet(mark) => ControlReply::MarkQuiet(mark_quiet(shard, &mark).await?),
+        Control::Declare(its) => ControlReply::Declare(declare(shard, &its).await?),
+        Control::Raise(its) => ControlReply::Raise(raise(shard, its).await?),
+        Control::Step(its) => ControlReply::Step(step(shard, &its).await?),
+        Control::Listing(list) => ControlReply::Listing(take_list(shard, &list).await?),
+        Control::Admit(its) => ControlReply::Admit(admit(shard, &its).await?),
+        Control::ForceOpen(force) => ControlReply::ForceOpen(force_open(shard, &force).await?),
+        Control::Inspect(inspect) => return Ok(Err(AboutKeys::Inspect(inspect))),
+        Control::List(list) => return Ok(Err(AboutKeys::List(list))),
+        Control::Scan(scan) => return Ok(Err(AboutKeys::Scan(scan))),
+        Control::StillHeld(still) => return Ok(Err(AboutKeys::StillHeld(still))),
+        Control::AskGroups(ask) => return Ok(Err(AboutKeys::AskGroups(ask))),
+        Control::CopyOut(copy) => return Ok(Err(AboutKeys::CopyOut(copy))),
+        Control::CopyIn(copy) => return Ok(Err(AboutKeys::CopyIn(copy))),
+        Control::Arrive(arrive) => return Ok(Err(AboutKeys::Arrive(arrive))),
+        Control::DropGroups(drop) => return Ok(Err(AboutKeys::DropGroups(drop))),
+    }))
+}
+
 /// As [`rules::arm`], for the topology that the shard belongs to.
-pub(super) async fn arm(shard: &mut impl ChangeWhole, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+async fn arm(shard: &mut impl ChangeWhole, arm: &Arm) -> Result<ArmAnswer, ShardError> {
     let rule = |whole: &mut Whole, now_ms| {
         if whole.affiliation.id() != Some(&*arm.topology) {
             return Err(ShardError::Refused {
@@ -130,7 +172,7 @@ pub(super) async fn arm(shard: &mut impl ChangeWhole, arm: &Arm) -> Result<ArmAn
 }
 
 /// The arming, if the life is armed.
-pub(super) async fn armed(shard: &mut impl ChangeWhole) -> Result<Option<Armed>, ShardError> {
+async fn armed(shard: &mut impl ChangeWhole) -> Result<Option<Armed>, ShardError> {
     let rule = |whole: &mut Whole, now_ms| {
         let armed = whole.head.armed.as_ref();
         Ok(armed.map(|armed| Armed {
@@ -142,32 +184,26 @@ pub(super) async fn armed(shard: &mut impl ChangeWhole) -> Result<Option<Armed>,
 }
 
 /// As [`rules::mark_quiet`].
-pub(super) async fn mark_quiet(
-    shard: &mut impl ChangeWhole,
-    mark: &MarkQuiet,
-) -> Result<bool, ShardError> {
+async fn mark_quiet(shard: &mut impl ChangeWhole, mark: &MarkQuiet) -> Result<bool, ShardError> {
     let rule =
         |whole: &mut Whole, now_ms| rules::mark_quiet(&mut whole.head, &whole.slots, mark, now_ms);
     shard.change(Needs::States(&mark.slots), rule).await
 }
 
 /// As [`rules::declare`].
-pub(super) async fn declare(
-    shard: &mut impl ChangeWhole,
-    declare: &Declare,
-) -> Result<Duration, ShardError> {
+async fn declare(shard: &mut impl ChangeWhole, declare: &Declare) -> Result<Duration, ShardError> {
     let rule = |whole: &mut Whole, now_ms| rules::declare(&mut whole.head, declare, now_ms);
     shard.change(Needs::Head, rule).await
 }
 
 /// As [`rules::raise`].
-pub(super) async fn raise(shard: &mut impl ChangeWhole, raise: Raise) -> Result<(), ShardError> {
+async fn raise(shard: &mut impl ChangeWhole, raise: Raise) -> Result<(), ShardError> {
     let rule = |whole: &mut Whole, _| rules::raise(&mut whole.head, raise.incarnation, raise.epoch);
     shard.change(Needs::Head, rule).await
 }
 
 /// As [`rules::step`].
-pub(super) async fn step(shard: &mut impl ChangeWhole, step: &Step) -> Result<Stepped, ShardError> {
+async fn step(shard: &mut impl ChangeWhole, step: &Step) -> Result<Stepped, ShardError> {
     let state = SlotState {
         mode: step.mode,
         epoch: step.epoch,
@@ -194,7 +230,7 @@ pub(super) async fn step(shard: &mut impl ChangeWhole, step: &Step) -> Result<St
 }
 
 /// As [`rules::take_list`].
-pub(super) async fn take_list(
+async fn take_list(
     shard: &mut impl ChangeWhole,
     listing: &Listing,
 ) -> Result<Vec<Slot>, ShardError> {
@@ -205,10 +241,7 @@ pub(super) async fn take_list(
 }
 
 /// As [`rules::admit`].
-pub(super) async fn admit(
-    shard: &mut impl ChangeWhole,
-    admit: &Admit,
-) -> Result<Vec<Slot>, ShardError> {
+async fn admit(shard: &mut impl ChangeWhole, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
     let rule = |whole: &mut Whole, _| {
         let refused = rules::admit(&whole.head, &mut whole.slots, admit)?;
         if !admit.complete {
@@ -220,7 +253,7 @@ pub(super) async fn admit(
 }
 
 /// As [`rules::force_open`].
-pub(super) async fn force_open(
+async fn force_open(
     shard: &mut impl ChangeWhole,
     force: &ForceOpen,
 ) -> Result<ForcedOpen, ShardError> {

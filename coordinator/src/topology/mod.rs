@@ -20,7 +20,7 @@ mod store;
 mod turn;
 
 pub mod memory;
-pub mod redis;
+pub mod server;
 #[cfg(test)]
 mod tests;
 

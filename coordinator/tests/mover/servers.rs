@@ -11,7 +11,7 @@ use ringfence_coordinator::{
     spawn::{RedisServer, RedisServerBuilder},
     topology::{
         Change, Constants, Topology, TopologyStore,
-        redis::{Founding, RedisTopology, connect},
+        server::{Founding, ServerTopology, connect},
         shard_id,
     },
 };
@@ -34,7 +34,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(4);
 const SOON: Duration = Duration::from_secs(120);
 
 /// The topology of 256 slots on the servers at `urls`; founded on them, if they have none.
-pub(crate) async fn topology(urls: &[String]) -> Arc<RedisTopology> {
+pub(crate) async fn topology(urls: &[String]) -> Arc<ServerTopology> {
     let founding = Founding {
         constants: Constants {
             max_lease_ms: LEASE_MS,
@@ -57,7 +57,7 @@ fn options(url: &str) -> RedisOptions {
 /// Four servers, the topology on three of them, and processes that take locks there.
 pub(crate) struct Stage {
     pub(crate) servers: Vec<RedisServer>,
-    pub(crate) store: Arc<RedisTopology>,
+    pub(crate) store: Arc<ServerTopology>,
 }
 
 impl Stage {
@@ -112,7 +112,7 @@ impl Stage {
 }
 
 /// Where locks are taken.
-pub(crate) fn ring(store: &Arc<RedisTopology>) -> Ring {
+pub(crate) fn ring(store: &Arc<ServerTopology>) -> Ring {
     Ring {
         dial: store.clone(),
         store: store.clone(),

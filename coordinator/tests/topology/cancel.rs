@@ -2,7 +2,7 @@
 //! process that loads it can go on.
 
 use ringfence_conformance::cancel::{after_every_turn, dropped_after};
-use ringfence_coordinator::topology::{Swap, Topology, TopologyStore, redis::Joined};
+use ringfence_coordinator::topology::{Swap, Topology, TopologyStore, server::Joined};
 use ringfence_test_support::Relay;
 use tokio::task::yield_now;
 

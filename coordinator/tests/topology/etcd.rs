@@ -21,7 +21,7 @@ use ringfence_coordinator::{
     },
     topology::{
         Swap, Topology, TopologyError, TopologyStore,
-        redis::{Founding, Joined},
+        server::{Founding, Joined},
     },
 };
 use ringfence_test_support::{Secured, database::etcd::Etcd, eventually};

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     spawn::RedisServer,
     topology::{
         Constants, Removal, Status, TopologyError, TopologyStore,
-        redis::{Founding, Joined, Observer, Step},
+        server::{Founding, Joined, Observer, Step},
     },
 };
 use ringfence_ring::{ShardId, Weight};

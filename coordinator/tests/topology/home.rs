@@ -9,7 +9,7 @@ use std::sync::{
 use futures_util::future::join_all;
 use ringfence_coordinator::topology::{
     Swap, Topology, TopologyError, TopologyStore,
-    redis::{Founding, Observer, Step},
+    server::{Founding, Observer, Step},
 };
 
 use ringfence_test_support::eventually;

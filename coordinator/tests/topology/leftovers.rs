@@ -3,7 +3,7 @@
 
 use ringfence_coordinator::{
     shard::redis::RedisOptions,
-    topology::{TopologyError, redis::Step},
+    topology::{TopologyError, server::Step},
 };
 
 use super::servers::{POINTER, RECORD, Servers, hopeless, join, join_with, options};

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     spawn::{RedisServer, RedisServerBuilder},
     topology::{
         FailedShard, Founder, ShardName, Topology, TopologyError, TopologyStore,
-        redis::{Founding, Joined},
+        server::{Founding, Joined},
     },
 };
 use ringfence_ring::{ShardId, Weight};

@@ -5,7 +5,7 @@ use ringfence_coordinator::{
     shard::redis::RedisOptions,
     topology::{
         Founder, ShardEntry, ShardName, Swap, Topology, TopologyError, TopologyStore,
-        redis::{Joined, RedisTopology},
+        server::{Joined, ServerTopology},
     },
 };
 use ringfence_ring::{ShardId, Weight};
@@ -31,7 +31,7 @@ impl Stage {
         }
     }
 
-    pub(crate) fn store(&self) -> &RedisTopology {
+    pub(crate) fn store(&self) -> &ServerTopology {
         &self.joined.store
     }
 
@@ -91,7 +91,7 @@ impl Stage {
 }
 
 pub(crate) async fn take_in(
-    store: &RedisTopology,
+    store: &ServerTopology,
     seed: RedisOptions,
 ) -> Result<Founder, TopologyError> {
     store.take_in(seed, None, Weight::ONE).await

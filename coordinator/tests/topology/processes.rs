@@ -5,13 +5,13 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use ringfence_coordinator::topology::redis::{Founding, Observer};
+use ringfence_coordinator::topology::server::{Founding, Observer};
 
 use super::servers::{Servers, founding, join, join_with, members, options};
 
 /// The seeds, for a process that is to find its topology.
 const SEEDS: &str = "RINGFENCE_TOPOLOGY_SEEDS";
-/// Name of the [`Step`](ringfence_coordinator::topology::redis::Step) after which the process stops,
+/// Name of the [`Step`](ringfence_coordinator::topology::server::Step) after which the process stops,
 /// and waits to be killed.
 const STOP_AT: &str = "RINGFENCE_TOPOLOGY_STOP_AT";
 

@@ -7,7 +7,7 @@ use std::{
 
 use ringfence_coordinator::topology::{
     Swap, Topology, TopologyError, TopologyStore,
-    redis::{Founding, Joined, Observer, RedisTopology, Step},
+    server::{Founding, Joined, Observer, ServerTopology, Step},
 };
 use tokio::{task::JoinSet, time::timeout};
 
@@ -58,7 +58,7 @@ impl HeldUp {
     async fn join(
         servers: &Servers,
         at: impl Fn(&Step) -> bool + Send + Sync + 'static,
-    ) -> (Arc<RedisTopology>, Self) {
+    ) -> (Arc<ServerTopology>, Self) {
         let (reach, reached) = mpsc::channel();
         let (go_on, gone_on) = mpsc::channel();
         let held = std::sync::Mutex::new(Some((reach, gone_on)));
@@ -88,7 +88,7 @@ struct Loading(mpsc::Receiver<Result<Arc<Topology>, TopologyError>>);
 
 impl Loading {
     /// On a thread of its own, which nobody waits for once the test has failed.
-    fn start(store: &Arc<RedisTopology>) -> Self {
+    fn start(store: &Arc<ServerTopology>) -> Self {
         let (loaded, loading) = mpsc::channel();
         let (store, runtime) = (store.clone(), tokio::runtime::Handle::current());
         std::thread::spawn(move || loaded.send(runtime.block_on(store.load())));

@@ -1,6 +1,6 @@
 //! The addresses of a list name the servers to ask. The topology decides on the members.
 
-use ringfence_coordinator::topology::{TopologyError, redis::Founding};
+use ringfence_coordinator::topology::{TopologyError, server::Founding};
 
 use super::servers::{
     POINTER, RECORD, Servers, founding, hopeless, join, join_with, members, options, successor,

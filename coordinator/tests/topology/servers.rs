@@ -11,7 +11,7 @@ use ringfence_coordinator::{
     spawn::RedisServer,
     topology::{
         Topology, TopologyError,
-        redis::{Founding, Joined, Observer, Step, connect},
+        server::{Founding, Joined, Observer, Step, connect},
     },
 };
 use tokio::task::JoinSet;

@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     shard::ServerOptions,
     topology::{
         Blueprint, Constants, Founder, Home, Namespaces, Swap, Topology, TopologyError,
-        TopologyStore, memory::MemoryTopology, redis::Founding,
+        TopologyStore, memory::MemoryTopology, server::Founding,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_coordinator::topology::{
     Swap, Topology, TopologyError, TopologyStore,
-    redis::{Founding, RedisTopology},
+    server::{Founding, ServerTopology},
 };
 use ringfence_test_support::eventually;
 use tokio::{task::JoinSet, time::timeout};
@@ -21,7 +21,7 @@ type Watching = JoinSet<Result<Arc<Topology>, TopologyError>>;
 
 impl Servers {
     /// A process that looks by itself after `watch_every`.
-    async fn watcher(&self, watch_every: Duration) -> Arc<RedisTopology> {
+    async fn watcher(&self, watch_every: Duration) -> Arc<ServerTopology> {
         let founding = Founding {
             watch_every,
             ..founding()
@@ -56,7 +56,7 @@ impl Servers {
     }
 }
 
-fn watch(store: &Arc<RedisTopology>, known: &Topology) -> Watching {
+fn watch(store: &Arc<ServerTopology>, known: &Topology) -> Watching {
     let (store, known) = (store.clone(), known.version());
     let mut watching = JoinSet::new();
     watching.spawn(async move { store.watch(known).await });
@@ -68,7 +68,7 @@ async fn woken(mut watching: Watching) -> Topology {
     Topology::clone(&*woken.unwrap().unwrap().unwrap())
 }
 
-async fn swap(store: &RedisTopology, before: &Topology) -> Topology {
+async fn swap(store: &ServerTopology, before: &Topology) -> Topology {
     let next = successor(before);
     let swapped = store.swap(before.version(), &next).await;
     assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");

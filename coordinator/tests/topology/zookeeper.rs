@@ -11,7 +11,7 @@ use ringfence_coordinator::{
     name::KeyPrefix,
     topology::{
         Topology, TopologyError, TopologyStore,
-        redis::{Founding, Joined},
+        server::{Founding, Joined},
     },
 };
 use ringfence_test_support::database::zookeeper::Zookeeper;

@@ -13,8 +13,8 @@ use tokio::{sync::OwnedMutexGuard, time::sleep};
 use super::{
     locks::Locks,
     store::{
-        COMMIT_WITHIN, Commit, Committed, Draw, Expected, Name, Session, TokenChange, WATCHERS,
-        Write,
+        COMMIT_WITHIN, Commit, Committed, Draw, Expected, Found, Name, Session, TokenChange,
+        WATCHERS, Write,
     },
     view::View,
 };
@@ -74,6 +74,35 @@ pub(super) struct Changes {
     pub(super) notifications: Vec<Notification>,
     /// The version of a topology record that comes into force.
     pub(super) announcement: Option<String>,
+}
+
+impl Read {
+    /// Of no lock.
+    pub(super) fn of(names: BTreeSet<Name>, found: &Found) -> Self {
+        Self {
+            names,
+            locks: Locks::default(),
+            now_ms: found.now_ms,
+            last: found.last,
+            drawn: found.drawn,
+            head_is_stale: found.head_is_stale,
+            _turn: None,
+        }
+    }
+}
+
+impl Changes {
+    /// Whether nothing is changed.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self {
+            writes,
+            tokens,
+            notifications,
+            announcement,
+        } = self;
+        let is_kept = *tokens == TokenChange::None;
+        writes.is_empty() && is_kept && notifications.is_empty() && announcement.is_none()
+    }
 }
 
 impl Desk {
@@ -200,13 +229,8 @@ impl Desk {
                 locks.read_stay(key, *nonce, document.as_ref())?;
             }
             Ok(Read {
-                names,
                 locks,
-                now_ms: found.now_ms,
-                last: found.last,
-                drawn: found.drawn,
-                head_is_stale: found.head_is_stale,
-                _turn: None,
+                ..Read::of(names, &found)
             })
         })
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_ring::Slot;
 
 use super::{
-    attempt::{ATTEMPTS, Changes, Desk, overtaken},
+    attempt::{ATTEMPTS, Changes, Desk, Read, overtaken},
     locks::Locks,
     store::{Name, TokenChange},
     view::View,
@@ -30,8 +30,7 @@ impl ChangeWhole for Desk {
         for attempt in 0..ATTEMPTS {
             self.pause(attempt).await;
             self.view = View::default();
-            let names = |view: &View| names_of(view, needs);
-            let read = self.read(names, &BTreeSet::new(), |_| None).await?;
+            let (read, is_snapshot) = self.read_whole(needs).await?;
             self.view.put_token(read.last);
             let (before, imports) = (self.view.clone(), self.view.imports(&read.names));
             let whole = &mut self.view.whole;
@@ -50,7 +49,9 @@ impl ChangeWhole for Desk {
                     false => affiliation.announcement(),
                 },
             };
-            if self.commit(&read, changes).await? {
+            // One read is one moment.
+            let is_answered = is_snapshot && changes.is_empty();
+            if is_answered || self.commit(&read, changes).await? {
                 return result;
             }
         }
@@ -83,6 +84,30 @@ fn states_of(slots: &[Slot]) -> impl Iterator<Item = Name> {
 }
 
 impl Desk {
+    /// Reads what a rule needs. Returns whether all of it was read at one moment.
+    pub(super) async fn read_whole(
+        &mut self,
+        needs: Needs<'_>,
+    ) -> Result<(Read, bool), ShardError> {
+        let mut names = names_of(&self.view, needs);
+        names.insert(Name::Head);
+        let all: Vec<Name> = names.iter().cloned().collect();
+        let found = self.session.read(&all, None).await?;
+        let life = self.session.life();
+        for (name, document) in all.into_iter().zip(&found.documents) {
+            self.view.put(life, name, document.as_ref())?;
+        }
+        // The states of slots tell of which an import is needed.
+        if !self.view.unknown(&names_of(&self.view, needs)).is_empty() {
+            let names = |view: &View| names_of(view, needs);
+            let read = self.read(names, &BTreeSet::new(), |_| None).await?;
+            return Ok((read, false));
+        }
+        self.view.whole.slack_ms = found.slack_ms;
+        self.view.whole.moment = self.session.moment();
+        Ok((Read::of(names, &found), true))
+    }
+
     /// Stores a nearer end of grace, if it is farther away than its length at `now_ms`, or over; with `sees`, that it was
     /// seen. Returns whether it stored any of this.
     pub(super) async fn tends_grace(

@@ -2,7 +2,7 @@
 
 use ringfence_ring::Slot;
 
-use super::attempt::Desk;
+use super::{attempt::Desk, migration::NOTHING, view::View};
 use crate::{
     name::LockKey,
     shard::{
@@ -22,7 +22,11 @@ fn no_counters() -> ShardError {
 impl Desk {
     /// Refuses a batch of requests about counters, over a connection that has not ended, in an armed life.
     pub(super) async fn refuse_counters(&mut self) -> Result<CounterAnswers, ShardError> {
-        self.others(&[], |_| true).await?;
+        self.view = View::default();
+        let (read, _) = self.read_whole(Needs::Head).await?;
+        self.view.whole.head.armed()?;
+        // A commit tells whether the connection has ended.
+        self.commit(&read, NOTHING).await?;
         Err(no_counters())
     }
 

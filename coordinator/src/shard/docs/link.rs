@@ -8,8 +8,9 @@ use super::attempt::Desk;
 use crate::{
     ids::Life,
     shard::{
-        Answers, AskArmed, ConnectionId, Control, ControlLink, ControlReply, CounterAnswers,
-        CounterLink, CounterRequest, Inspect, Link, LockLink, Request, ShardError, whole,
+        Answers, ConnectionId, Control, ControlLink, ControlReply, CounterAnswers, CounterLink,
+        CounterRequest, Inspect, Link, LockLink, Request, ShardError,
+        whole::{self, AboutKeys},
     },
 };
 
@@ -49,33 +50,20 @@ impl CounterLink for DocsLink {
 impl ControlLink for DocsLink {
     async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError> {
         let desk = &mut self.0;
-        Ok(match control {
-            Control::Arm(arm) => ControlReply::Arm(whole::arm(desk, &arm).await?),
-            Control::AskArmed(AskArmed) => ControlReply::AskArmed(whole::armed(desk).await?),
-            Control::MarkQuiet(mark) => {
-                ControlReply::MarkQuiet(whole::mark_quiet(desk, &mark).await?)
-            }
-            Control::Declare(declare) => {
-                ControlReply::Declare(whole::declare(desk, &declare).await?)
-            }
-            Control::Raise(raise) => ControlReply::Raise(whole::raise(desk, raise).await?),
-            Control::Inspect(Inspect(key)) => ControlReply::Inspect(desk.inspect(&key).await?),
-            Control::List(list) => ControlReply::List(desk.list(&list).await?),
-            Control::Step(step) => ControlReply::Step(whole::step(desk, &step).await?),
-            Control::Scan(scan) => ControlReply::Scan(desk.scan(&scan).await?),
-            Control::Listing(listing) => {
-                ControlReply::Listing(whole::take_list(desk, &listing).await?)
-            }
-            Control::StillHeld(still) => ControlReply::StillHeld(desk.still_held(&still).await?),
-            Control::AskGroups(ask) => ControlReply::AskGroups(desk.groups(&ask).await?),
-            Control::CopyOut(copy) => ControlReply::CopyOut(desk.copy_out(&copy).await?),
-            Control::CopyIn(copy) => ControlReply::CopyIn(desk.copy_in(&copy).await?),
-            Control::Arrive(arrive) => ControlReply::Arrive(desk.arrive(&arrive).await?),
-            Control::DropGroups(drop) => ControlReply::DropGroups(desk.drop_groups(&drop).await?),
-            Control::Admit(admit) => ControlReply::Admit(whole::admit(desk, &admit).await?),
-            Control::ForceOpen(force) => {
-                ControlReply::ForceOpen(whole::force_open(desk, &force).await?)
-            }
+        let about_keys = match whole::control(desk, control).await? {
+            Ok(reply) => return Ok(reply),
+            Err(about_keys) => about_keys,
+        };
+        Ok(match about_keys {
+            AboutKeys::Inspect(Inspect(key)) => ControlReply::Inspect(desk.inspect(&key).await?),
+            AboutKeys::List(list) => ControlReply::List(desk.list(&list).await?),
+            AboutKeys::Scan(scan) => ControlReply::Scan(desk.scan(&scan).await?),
+            AboutKeys::StillHeld(still) => ControlReply::StillHeld(desk.still_held(&still).await?),
+            AboutKeys::AskGroups(ask) => ControlReply::AskGroups(desk.groups(&ask).await?),
+            AboutKeys::CopyOut(copy) => ControlReply::CopyOut(desk.copy_out(&copy).await?),
+            AboutKeys::CopyIn(copy) => ControlReply::CopyIn(desk.copy_in(&copy).await?),
+            AboutKeys::Arrive(arrive) => ControlReply::Arrive(desk.arrive(&arrive).await?),
+            AboutKeys::DropGroups(drop) => ControlReply::DropGroups(desk.drop_groups(&drop).await?),
         })
     }
 }

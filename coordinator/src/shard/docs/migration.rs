@@ -99,7 +99,7 @@ impl Desk {
 }
 
 /// A commit that only finds out whether all is as it was.
-const NOTHING: Changes = Changes {
+pub(super) const NOTHING: Changes = Changes {
     writes: Vec::new(),
     tokens: TokenChange::None,
     notifications: Vec::new(),

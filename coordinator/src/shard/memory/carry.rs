@@ -8,9 +8,8 @@ use crate::{
     limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOf, CopyOut, Cursor, DropGroups, Dropped,
-        Excerpt, Group, Groups, Piece, PutAside, ShardError, SlotState, Stamp, When,
-        rules::{self, millis},
+        Arrival, Arrive, AskGroups, CopyIn, CopyOf, CopyOut, Cursor, DropGroups, Dropped, Excerpt,
+        Group, Groups, Piece, PutAside, ShardError, SlotState, Stamp, When, rules::millis,
     },
 };
 
@@ -156,13 +155,6 @@ impl Memory {
             }
         }
         Ok(Dropped { refused, differ })
-    }
-
-    /// Serves the counters of arriving slots.
-    pub(super) fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        let refused = rules::admit(&self.head, &mut self.slots, admit)?;
-        self.counters.complete &= admit.complete;
-        Ok(refused)
     }
 
     fn slot(&self, key: &LockKey) -> Result<SlotState, ShardError> {

@@ -13,19 +13,20 @@ impl Memory {
         batch: &[CounterRequest],
         unix_ms: u64,
     ) -> Result<CounterAnswers, ShardError> {
-        let armed = self.head.armed()?;
+        let armed = self.whole.head.armed()?;
         let is_quiet = |request: &CounterRequest| armed.is_quiet(request.map);
         let quiet = batch.first().is_some_and(is_quiet);
-        let replies = batch
-            .iter()
-            .map(|request| match elsewhere(&self.slots, &request.key) {
-                Some(reply) if !is_quiet(request) => reply,
-                _ if self.full => CounterReply::OutOfMemory,
-                _ => {
-                    let since = self.slots.get(request.key.slot()).epoch;
-                    self.counters.apply(request, since, unix_ms)
-                }
-            });
+        let replies =
+            batch
+                .iter()
+                .map(|request| match elsewhere(&self.whole.slots, &request.key) {
+                    Some(reply) if !is_quiet(request) => reply,
+                    _ if self.full => CounterReply::OutOfMemory,
+                    _ => {
+                        let since = self.whole.slots.get(request.key.slot()).epoch;
+                        self.counters.apply(request, since, unix_ms)
+                    }
+                });
         Ok(CounterAnswers {
             quiet,
             replies: replies.collect(),

@@ -88,7 +88,7 @@ impl Faults {
 
     /// Sets the counter of the last token made, if the shard is armed.
     pub fn set_counter(&self, counter: u64) {
-        if let Ok(armed) = self.0.state().memory.head.armed_mut() {
+        if let Ok(armed) = self.0.state().memory.whole.head.armed_mut() {
             armed.tokens.counter = counter;
         }
     }

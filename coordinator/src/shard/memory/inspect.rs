@@ -17,14 +17,14 @@ pub(super) struct Page<'a> {
 impl Memory {
     /// The holder of `key`, and its waiters.
     pub(super) fn inspect(&self, key: &LockKey, now_ms: u64) -> Result<Inspection, ShardError> {
-        let armed = self.head.armed()?;
+        let armed = self.whole.head.armed()?;
         let found = self.locks.get(key);
         Ok(found.map_or_else(Inspection::default, |lock| lock.inspect(armed, now_ms)))
     }
 
     /// A page of the locks that are held.
     pub(super) fn list(&self, list: &List, now_ms: u64) -> Result<LockPage, ShardError> {
-        let armed = self.head.armed()?;
+        let armed = self.whole.head.armed()?;
         let Page { locks, next } = self.page(list.after.as_ref(), LIST_PAGE, "list")?;
         let is_asked = |key: &LockKey| match &list.namespace {
             Some(namespace) => key.namespace() == namespace.as_str(),

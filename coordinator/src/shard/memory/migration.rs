@@ -1,28 +1,19 @@
-//! Slots that change hands: the steps of a mover, and its questions.
+//! Slots that change hands: a mover's questions.
 
 use super::{inspect::Page, state::Memory};
 use crate::{
     limits::SCAN_PAGE,
     name::LockKey,
     shard::{
-        HeldStill, Mode, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
+        HeldStill, Scan, ScanPage, ShardError, StillHeld,
         rules::{self, Locks as _},
     },
 };
 
 impl Memory {
-    /// As [`rules::step`]. Drops the copies of groups that came to a slot which leaves now.
-    pub(super) fn step(&mut self, step: &Step, now_ms: u64) -> Result<Stepped, ShardError> {
-        let stepped = rules::step(&mut self.head, &mut self.slots, step, now_ms)?;
-        if step.mode == Mode::Sealed {
-            self.counters.drop_asides(&step.slots, step.epoch);
-        }
-        Ok(stepped)
-    }
-
     /// A page of the keys that are held in sealed slots.
     pub(super) fn scan(&self, scan: &Scan, now_ms: u64) -> Result<ScanPage, ShardError> {
-        let armed = self.head.armed()?;
+        let armed = self.whole.head.armed()?;
         let grace_left = armed.grace.left(now_ms);
         if !grace_left.is_zero() {
             return Ok(ScanPage {
@@ -34,7 +25,7 @@ impl Memory {
         let Page { locks, next } = self.page(scan.after.as_ref(), SCAN_PAGE, "scan")?;
         Ok(ScanPage {
             grace_left,
-            held: rules::scan(armed, &self.slots, scan.epoch, locks, now_ms),
+            held: rules::scan(armed, &self.whole.slots, scan.epoch, locks, now_ms),
             next,
         })
     }
@@ -45,7 +36,7 @@ impl Memory {
         still: &StillHeld,
         now_ms: u64,
     ) -> Result<HeldStill, ShardError> {
-        let armed = self.head.armed()?;
+        let armed = self.whole.head.armed()?;
         for key in &still.keys {
             self.locks
                 .change(key, now_ms, |lock| lock.limit_ends(now_ms, 0));
@@ -56,7 +47,7 @@ impl Memory {
         };
         Ok(rules::still_held(
             armed,
-            &self.slots,
+            &self.whole.slots,
             still,
             is_held,
             now_ms,

@@ -212,7 +212,7 @@ impl Shared {
     ) -> Result<T, ShardError> {
         let mut state = self.state();
         let now_ms = self.now_ms();
-        state.memory.head.limit_grace(now_ms, 0);
+        state.memory.whole.head.limit_grace(now_ms, 0);
         state.apply_late(now_ms);
         let answer = state.perform(connection, now_ms, command);
         self.send_notifications(&mut state);

@@ -5,10 +5,7 @@ use std::fmt;
 use super::{counters::Counters, locks::Locks};
 use crate::{
     ids::{Epoch, Incarnation, Life},
-    shard::{
-        self, Arm, ArmAnswer, Notification, ShardError,
-        rules::{self, Head, Slots},
-    },
+    shard::{Notification, ShardError, rules::Slots, whole::Whole},
 };
 
 /// What a shard knows about topologies: the answer to a recovery, which asks every member.
@@ -33,11 +30,8 @@ pub(super) struct Memory {
     began_ms: u64,
     /// Everything was forgotten since the life began.
     emptied: bool,
-    /// The id of the topology that armed it first. No other may. It outlasts lives.
-    topology: Option<String>,
-    pub(super) head: Head,
-    /// None, until the life is armed.
-    pub(super) slots: Slots,
+    /// The topology that arms it first is its own: no other may.
+    pub(super) whole: Whole,
     pub(super) locks: Locks,
     pub(super) counters: Counters,
     /// Notifications that are not sent yet.
@@ -53,9 +47,7 @@ impl Memory {
             life,
             began_ms: now_ms,
             emptied: false,
-            topology: None,
-            head: Head::default(),
-            slots: Slots::default(),
+            whole: Whole::default(),
             locks: Locks::new(),
             counters: Counters::default(),
             notifications: Vec::new(),
@@ -68,7 +60,7 @@ impl Memory {
     }
 
     pub(super) fn traces(&self) -> Traces {
-        let head = self.head.clone();
+        let head = self.whole.head.clone();
         Traces {
             life: self.life.clone(),
             fence: head.fence,
@@ -80,39 +72,13 @@ impl Memory {
 
     /// The slots, if the life is armed.
     pub(super) fn slots(&self) -> Result<&Slots, ShardError> {
-        self.head.armed()?;
-        Ok(&self.slots)
+        self.whole.head.armed()?;
+        Ok(&self.whole.slots)
     }
 
-    /// As [`rules::arm`], for the topology that the shard belongs to.
-    pub(super) fn arm(&mut self, arm: &Arm, now_ms: u64) -> Result<ArmAnswer, ShardError> {
-        let owner = self.topology.get_or_insert_with(|| arm.topology.clone());
-        if *owner != arm.topology {
-            return Err(ShardError::Refused {
-                what: "arm",
-                reason: format!("it belongs to topology {owner}"),
-            });
-        }
-        let up_ms = now_ms.saturating_sub(self.began_ms);
-        let up_ms = (!self.emptied).then_some(up_ms);
-        let is_first = self.head.armed.is_none();
-        let answer = rules::arm(&mut self.head, &mut self.slots, arm, up_ms, now_ms)?;
-        if answer.armed_now {
-            self.counters.complete = match arm.counters {
-                shard::Counters::Never => true,
-                shard::Counters::Kept => self.counters.complete && is_first,
-                shard::Counters::Lost => false,
-            };
-        }
-        Ok(answer)
-    }
-
-    /// The arming of the life, if it is armed.
-    pub(super) fn is_armed(&self, now_ms: u64) -> Option<shard::Armed> {
-        self.head.armed.as_ref().map(|armed| shard::Armed {
-            epoch: armed.epoch,
-            grace_left: armed.grace.left(now_ms),
-        })
+    /// For how long it has had this life and forgotten nothing.
+    pub(super) fn up_ms(&self, now_ms: u64) -> Option<u64> {
+        (!self.emptied).then(|| now_ms.saturating_sub(self.began_ms))
     }
 
     /// Forgets everything; the life goes on.
@@ -127,7 +93,8 @@ impl Memory {
     /// Begins the life called `life`, with the former records, queues and counters, or with none.
     pub(super) fn restart(&mut self, life: Life, keep_records: bool, now_ms: u64) {
         let former = std::mem::replace(self, Self::new(life, now_ms));
-        (self.full, self.topology) = (former.full, former.topology);
+        self.full = former.full;
+        self.whole.affiliation = former.whole.affiliation;
         if keep_records {
             self.locks = former.locks;
             self.counters = former.counters;
@@ -140,7 +107,7 @@ impl fmt::Debug for Memory {
         formatter
             .debug_struct("Memory")
             .field("life", &self.life)
-            .field("armed", &self.head.armed)
+            .field("armed", &self.whole.head.armed)
             .field("locks", &self.locks.len())
             .finish_non_exhaustive()
     }

@@ -22,10 +22,11 @@ use crate::{
     ids::Life,
     name::LockKey,
     shard::{
-        Answers, Arrival, Arrive, AskArmed, AskGroups, ConnectionId, Control, ControlLink,
-        ControlReply, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
-        Dropped, Groups, HeldStill, Inspect, Inspection, Link, List, LockLink, LockPage, Piece,
-        PutAside, Request, Scan, ScanPage, ShardError, StillHeld, whole,
+        Answers, Arrival, Arrive, AskGroups, ConnectionId, Control, ControlLink, ControlReply,
+        CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups, Dropped, Groups,
+        HeldStill, Inspect, Inspection, Link, List, LockLink, LockPage, Piece, PutAside, Request,
+        Scan, ScanPage, ShardError, StillHeld,
+        whole::{self, AboutKeys},
     },
 };
 
@@ -211,33 +212,20 @@ impl CounterLink for RedisLink {
 #[async_trait]
 impl ControlLink for RedisLink {
     async fn call(&mut self, control: Control) -> Result<ControlReply, ShardError> {
-        Ok(match control {
-            Control::Arm(arm) => ControlReply::Arm(whole::arm(self, &arm).await?),
-            Control::AskArmed(AskArmed) => ControlReply::AskArmed(whole::armed(self).await?),
-            Control::MarkQuiet(mark) => {
-                ControlReply::MarkQuiet(whole::mark_quiet(self, &mark).await?)
-            }
-            Control::Declare(declare) => {
-                ControlReply::Declare(whole::declare(self, &declare).await?)
-            }
-            Control::Raise(raise) => ControlReply::Raise(whole::raise(self, raise).await?),
-            Control::Inspect(Inspect(key)) => ControlReply::Inspect(self.inspect(&key).await?),
-            Control::List(list) => ControlReply::List(self.list(&list).await?),
-            Control::Step(step) => ControlReply::Step(whole::step(self, &step).await?),
-            Control::Scan(scan) => ControlReply::Scan(self.scan(&scan).await?),
-            Control::Listing(listing) => {
-                ControlReply::Listing(whole::take_list(self, &listing).await?)
-            }
-            Control::StillHeld(still) => ControlReply::StillHeld(self.still_held(&still).await?),
-            Control::AskGroups(ask) => ControlReply::AskGroups(self.groups(&ask).await?),
-            Control::CopyOut(copy) => ControlReply::CopyOut(self.copy_out(&copy).await?),
-            Control::CopyIn(copy) => ControlReply::CopyIn(self.copy_in(&copy).await?),
-            Control::Arrive(arrive) => ControlReply::Arrive(self.arrive(&arrive).await?),
-            Control::DropGroups(drop) => ControlReply::DropGroups(self.drop_groups(&drop).await?),
-            Control::Admit(admit) => ControlReply::Admit(whole::admit(self, &admit).await?),
-            Control::ForceOpen(force) => {
-                ControlReply::ForceOpen(whole::force_open(self, &force).await?)
-            }
+        let about_keys = match whole::control(self, control).await? {
+            Ok(reply) => return Ok(reply),
+            Err(about_keys) => about_keys,
+        };
+        Ok(match about_keys {
+            AboutKeys::Inspect(Inspect(key)) => ControlReply::Inspect(self.inspect(&key).await?),
+            AboutKeys::List(list) => ControlReply::List(self.list(&list).await?),
+            AboutKeys::Scan(scan) => ControlReply::Scan(self.scan(&scan).await?),
+            AboutKeys::StillHeld(still) => ControlReply::StillHeld(self.still_held(&still).await?),
+            AboutKeys::AskGroups(ask) => ControlReply::AskGroups(self.groups(&ask).await?),
+            AboutKeys::CopyOut(copy) => ControlReply::CopyOut(self.copy_out(&copy).await?),
+            AboutKeys::CopyIn(copy) => ControlReply::CopyIn(self.copy_in(&copy).await?),
+            AboutKeys::Arrive(arrive) => ControlReply::Arrive(self.arrive(&arrive).await?),
+            AboutKeys::DropGroups(drop) => ControlReply::DropGroups(self.drop_groups(&drop).await?),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The whole shard, apart from its locks and counters: read, and changed by a rule.
 //!
-//! What is stored has the form that the scripts of locks and counters read. It comes with a digest, and a commit is done
-//! only if the digest is still the same.
+//! What is stored has the form that the scripts of locks and counters read. It comes with a stamp, and a commit is done
+//! only if the stamp is still the same.
 
 use ::redis::Value;
 use ringfence_ring::Slot;
@@ -36,11 +36,11 @@ const RANGES_MAX: usize = 256;
 /// The texts of [`scripts::READ`], after its numbers.
 const TEXTS: usize = 13;
 
-/// What was read last, and its digest.
+/// What was read last, and its stamp.
 #[derive(Debug)]
 pub(super) struct Known {
     has_slots: bool,
-    digest: String,
+    stamp: String,
     whole: Whole,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Known {
 struct Read {
     now_ms: u64,
     whole: Whole,
-    digest: String,
+    stamp: String,
 }
 
 /// What a commit writes.
@@ -57,6 +57,8 @@ struct Changes {
     commands: Vec<Vec<Vec<u8>>>,
     /// Something of the life is among them.
     is_of_life: bool,
+    /// States of slots are among them.
+    has_slots: bool,
     /// The last token, if it rises.
     token: Option<Token>,
     quiet: Option<MapVersion>,
@@ -75,13 +77,13 @@ impl ChangeWhole for RedisLink {
             let Read {
                 now_ms,
                 mut whole,
-                digest,
+                stamp,
             } = self.read_whole(needs).await?;
             let before = whole.clone();
             whole.head.limit_grace(now_ms, 0);
             let result = rule(&mut whole, now_ms);
             let changes = Changes::of(&self.connection.keys, &before, whole);
-            if changes.is_empty() || self.commit_whole(needs, now_ms, &digest, changes).await? {
+            if changes.is_empty() || self.commit_whole(now_ms, &stamp, changes).await? {
                 return result;
             }
         }
@@ -100,25 +102,25 @@ impl RedisLink {
     async fn read_whole(&mut self, needs: Needs<'_>) -> Result<Read, ShardError> {
         let what = scripts::READ.name;
         let known = self.known.take();
-        let known = known.filter(|known| known.has_slots == has_slots(needs));
+        let known = known.filter(|known| known.has_slots || !has_slots(needs));
         let keys = &self.connection.keys;
         let mut command = self.connection.server.call(&scripts::READ, WHOLE_KEYS);
         command
             .arg(&whole_keys(keys))
             .arg(&self.connection.server.replid)
             .arg(u8::from(has_slots(needs)))
-            .arg(known.as_ref().map_or("", |known| &known.digest))
+            .arg(known.as_ref().map_or("", |known| &known.stamp))
             .arg(u8::from(matches!(needs, Needs::All)));
         let parts = self.control(what, &command).await?;
         let [now_ms, te, ctr] = integers(what, &parts)?;
-        let [_, _, _, Value::Int(up_ms), digest, texts @ ..] = &parts[..] else {
+        let [_, _, _, Value::Int(up_ms), stamp, texts @ ..] = &parts[..] else {
             return Err(unexpected(what, &Value::Array(parts)));
         };
         let mut known = match (known, texts.is_empty()) {
             (Some(known), true) => known,
             _ => Known {
                 has_slots: has_slots(needs),
-                digest: text(digest),
+                stamp: text(stamp),
                 whole: whole(texts)?,
             },
         };
@@ -132,7 +134,7 @@ impl RedisLink {
                 up_ms: u64::try_from(*up_ms).ok(),
                 ..known.whole.clone()
             },
-            digest: known.digest.clone(),
+            stamp: known.stamp.clone(),
         };
         self.known = Some(known);
         Ok(read)
@@ -141,9 +143,8 @@ impl RedisLink {
     /// Returns whether it was done.
     async fn commit_whole(
         &mut self,
-        needs: Needs<'_>,
         now_ms: u64,
-        digest: &str,
+        stamp: &str,
         changes: Changes,
     ) -> Result<bool, ShardError> {
         self.known = None;
@@ -174,8 +175,8 @@ impl RedisLink {
                 true => server.life.as_str(),
                 false => "",
             })
-            .arg(u8::from(has_slots(needs)))
-            .arg(digest)
+            .arg(u8::from(changes.has_slots))
+            .arg(stamp)
             .arg(now_ms + millis(COMMIT_WITHIN))
             .arg(&keys.life_family);
         match changes.token {
@@ -450,6 +451,7 @@ impl Changes {
         let all = (0..was.len().max(is.len())).step_by(PACKED);
         let changed: Vec<usize> = all.clone().filter(differ).collect();
         let slots = keys.slots.as_bytes();
+        self.has_slots = !changed.is_empty();
         if changed.len() > RANGES_MAX || was.len() != is.len() {
             self.run([&b"SET"[..], slots, &is]);
         } else {

@@ -6,7 +6,7 @@ use ringfence_client::{ResizeError, RingError, ShardId, Weight};
 use ringfence_coordinator::{
     ids::ClientId,
     random::Random,
-    topology::{Change, Topology, redis::RedisTopology, shard_id},
+    topology::{Change, Topology, server::ServerTopology, shard_id},
 };
 
 use ringfence_ring::Membership;
@@ -19,7 +19,7 @@ const RESIZES_TO_A_WEIGHT: u64 = 4;
 /// A resize that moves the slot in `args`, if there is one. Otherwise the server that is no shard comes; or if each is
 /// one, one goes; or one gets another weight.
 pub(super) async fn choose(
-    store: &RedisTopology,
+    store: &ServerTopology,
     record: &Topology,
     args: &MoverArgs,
     dice: u64,

@@ -15,7 +15,7 @@ use ringfence_coordinator::{
     shard::ServerOptions,
     topology::{
         DecommissionError, Swap, Topology, TopologyStore as _,
-        redis::{Founding, RedisTopology, connect},
+        server::{Founding, ServerTopology, connect},
     },
 };
 use tokio::{sync::watch, time::sleep};
@@ -138,7 +138,7 @@ async fn tell(mut progress: watch::Receiver<Progress>) {
 }
 
 /// A mover of slots between the servers of `store`.
-pub fn mover(store: Arc<RedisTopology>, pace: Pace, observer: Observer) -> Mover {
+pub fn mover(store: Arc<ServerTopology>, pace: Pace, observer: Observer) -> Mover {
     Mover::new(Parts {
         dial: store.clone(),
         store,
@@ -170,7 +170,7 @@ fn refused(recorder: &Recorder, resize: Deed, error: &ResizeError) -> io::Result
 pub async fn join(
     urls: &[String],
     prefix: &KeyPrefix,
-) -> Result<Arc<RedisTopology>, TopologyError> {
+) -> Result<Arc<ServerTopology>, TopologyError> {
     loop {
         let founding = Founding {
             allowed: false,
@@ -192,7 +192,7 @@ pub async fn join(
 pub(crate) async fn found(
     urls: &[String],
     founding: Founding,
-) -> Result<Arc<RedisTopology>, TopologyError> {
+) -> Result<Arc<ServerTopology>, TopologyError> {
     store(urls, &KeyPrefix::default(), founding).await
 }
 
@@ -200,7 +200,7 @@ async fn store(
     urls: &[String],
     prefix: &KeyPrefix,
     founding: Founding,
-) -> Result<Arc<RedisTopology>, TopologyError> {
+) -> Result<Arc<ServerTopology>, TopologyError> {
     let engine = ClientId(Random::from_os().id());
     let seeds = urls.iter().map(|url| options(url, prefix, engine));
     let random = Arc::new(Random::from_os());
@@ -220,7 +220,7 @@ fn options(url: &str, prefix: &KeyPrefix, engine: ClientId) -> ServerOptions {
 }
 
 /// Declares the shard dead, unless that was done.
-async fn remove_by_force(store: &RedisTopology, id: &ShardId) -> Result<(), DecommissionError> {
+async fn remove_by_force(store: &ServerTopology, id: &ShardId) -> Result<(), DecommissionError> {
     loop {
         match declare_dead(store, id).await {
             Ok(true) => return Ok(()),
@@ -235,7 +235,7 @@ async fn remove_by_force(store: &RedisTopology, id: &ShardId) -> Result<(), Deco
 }
 
 /// Whether the record says so now.
-async fn declare_dead(store: &RedisTopology, id: &ShardId) -> Result<bool, DecommissionError> {
+async fn declare_dead(store: &ServerTopology, id: &ShardId) -> Result<bool, DecommissionError> {
     // A recovery of the record that another process began waits for the shard, unless somebody attests that it is dead.
     let record = store.recover(&[id.to_string()]).await?;
     if record.shard(id).is_none() {
@@ -264,7 +264,7 @@ async fn persistently<T>(
 
 /// Turns back or begins what it is told to. Answers the record then.
 async fn prepare(
-    store: &RedisTopology,
+    store: &ServerTopology,
     args: &MoverArgs,
     recorder: &Recorder,
 ) -> Result<Arc<Topology>, ResizeError> {

@@ -27,7 +27,7 @@ use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{Client, Namespace, Removal};
 use ringfence_coordinator::{
     name::KeyPrefix,
-    topology::{Constants, Namespaces, Topology, redis::Founding, shard_id},
+    topology::{Constants, Namespaces, Topology, server::Founding, shard_id},
 };
 use ringfence_ring::{Replicas, SlotCount};
 use tempfile::TempDir;

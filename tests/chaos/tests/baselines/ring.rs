@@ -19,7 +19,7 @@ use ringfence_coordinator::{
     shard::{List, Mode, Shard, Step},
     topology::{
         Change, Dial as _, Migration, Round, Swap, Topology, TopologyStore as _,
-        redis::RedisTopology, shard_id,
+        server::ServerTopology, shard_id,
     },
 };
 use ringfence_ring::Slot;
@@ -38,7 +38,7 @@ const AT_ONCE: Pace = Pace {
 
 /// A ring of two shards or more.
 pub(crate) struct Ring {
-    pub(crate) store: Arc<RedisTopology>,
+    pub(crate) store: Arc<ServerTopology>,
     pub(crate) key: String,
     /// The slot of the key, or of one of its replicas.
     slot: Slot,

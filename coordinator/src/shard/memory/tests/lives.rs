@@ -144,7 +144,7 @@ async fn the_newest_copy_is_kept_not_the_first_nor_the_last() {
 #[test]
 fn expired_records_do_not_pile_up() {
     let mut memory = Memory::new(Life::new("life"), 0);
-    memory.arm(&arm(5, Grace::None), 0).unwrap();
+    memory.control(arm(5, Grace::None).into(), 0).unwrap();
     for now_ms in 0..100_000 {
         let mut request = acquire(&now_ms.to_string(), now_ms);
         if let Op::Acquire { lease, .. } = &mut request.op {
@@ -163,7 +163,7 @@ fn ended_queues_do_not_pile_up() {
     const EVERY_MS: u64 = TICKET_KEEP.as_millis() as u64 / 1000;
     let mut memory = Memory::new(Life::new("life"), 0);
     let arm = arm(5, Grace::Full(Duration::from_secs(1000)));
-    memory.arm(&arm, 0).unwrap();
+    memory.control(arm.into(), 0).unwrap();
     for sequence in 0..100_000 {
         let mut request = acquire(&sequence.to_string(), sequence);
         if let Op::Acquire { ticket: its, .. } = &mut request.op {

@@ -1,6 +1,7 @@
 -- The whole shard apart from its locks and counters, as the rules in shard/rules see it. The keys of its scripts are
 --   state     hash: arm, te, grace, forced (epochs; milliseconds of the server's clock); grace_ms (how long it was set
---             for); grace_from (it concerns slots of this epoch or later); declared (a map version)
+--             for); grace_from (it concerns slots of this epoch or later); declared (a map version); slots (how often they
+--             were changed)
 --   ctr       the token counter
 --   slots     5 bytes per slot
 --   quiet     "map|te|arm" while every slot of that map version is open and no timer runs
@@ -13,14 +14,23 @@
 --   complete  as in `counters`
 --   queues    present while a key of this life may have a queue
 
--- What is stored, and a digest of it. The token counter is not part of it: that rises all the time.
+-- The texts that are stored.
 local function whole_shard(keys, with_slots)
   local texts = redis.call('HMGET', keys[1], 'arm', 'te', 'grace', 'grace_ms', 'grace_from', 'forced', 'declared')
   for i, text in ipairs(redis.call('MGET', unpack(keys, 4, 8))) do texts[7 + i] = text end
-  texts[13] = with_slots == '1' and redis.call('GET', keys[3])
-  local parts = {}
-  for i = 1, 13 do parts[i] = texts[i] and '+' .. #texts[i] .. ':' .. texts[i] or '-' end
-  return texts, redis.sha1hex(table.concat(parts))
+  texts[13] = with_slots and redis.call('GET', keys[3])
+  return texts
+end
+
+-- What differs whenever any of that does, but for the token counter, which rises all the time. Records are long: their
+-- first words identify them.
+local function stamp_of_whole(keys)
+  local parts = redis.call('HMGET', keys[1], 'arm', 'te', 'grace', 'grace_ms', 'grace_from', 'forced', 'declared', 'slots')
+  for i, text in ipairs(redis.call('MGET', keys[4], keys[5], keys[7])) do parts[8 + i] = text end
+  parts[12] = string.match(redis.call('GETRANGE', keys[6], 0, 79), '^%x+ %d+ ')
+  parts[13] = string.match(redis.call('GETRANGE', keys[8], 0, 255), '^[^\n]*')
+  for i = 1, 13 do parts[i] = parts[i] and '+' .. #parts[i] .. ':' .. parts[i] or '-' end
+  return redis.sha1hex(table.concat(parts))
 end
 
 -- The last token: its epoch and counter.
@@ -55,8 +65,8 @@ end
 
 -- Runs a commit: see the script of this name.
 local function commit_whole(keys, args)
-  local former, digest = whole_shard(keys, args[3])
-  if digest ~= args[4] or time_ms() > tonumber(args[5]) then return {0} end
+  if stamp_of_whole(keys) ~= args[4] or time_ms() > tonumber(args[5]) then return {0} end
+  local former_arm = redis.call('HGET', keys[1], 'arm')
   if args[2] ~= '' then
     bury_former(keys[9], args[6], args[2])
     redis.call('SADD', keys[9], args[2])
@@ -67,6 +77,7 @@ local function commit_whole(keys, args)
     redis.call(unpack(args, at + 1, last))
     at = last + 1
   end
+  if args[3] == '1' then redis.call('HINCRBY', keys[1], 'slots', 1) end
   if args[7] ~= '' then raise_tokens(keys[4], keys[2], keys[1], args[7], args[8]) end
   if args[9] ~= '' then
     local epochs = redis.call('HMGET', keys[1], 'te', 'arm')
@@ -75,7 +86,7 @@ local function commit_whole(keys, args)
   if args[11] ~= '' then
     for from = 1, #args[12], 4 do drop_asides(args[11] .. '{' .. struct.unpack('>I4', args[12], from) .. '}') end
   end
-  if args[13] ~= '' then arm_counters(keys, args[2], former[1], args[13], args[14], args[15]) end
+  if args[13] ~= '' then arm_counters(keys, args[2], former_arm, args[13], args[14], args[15]) end
   -- It may fail: who hears nothing reads the record later.
   if args[10] ~= '' then redis.pcall('PUBLISH', keys[8], args[10]) end
   return {1, last_token(keys)}

@@ -5,7 +5,8 @@ commit: write what a rule changed of the whole shard, if nothing of what it read
 KEYS     as in shared/whole.lua
 ARGV[1]  replid    of the life that the keys are named by
 ARGV     life      its name; empty if nothing of a life is written
-         slots, digest, of the read
+         slots     1: their states are changed
+         stamp     of the read
          not_after the last millisecond, by the server's clock, at which the answer holds
          family    prefix of keys named by a life
          te, ctr   the last token, if it is lower; empty if it stays

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    RedisTopology,
+    ServerTopology,
     first_use::FirstUse,
     survey::{Seen, Survey},
 };
@@ -13,7 +13,7 @@ impl FirstUse {
     /// The warnings about `topology`, found by `survey`.
     pub(super) async fn warnings(
         &self,
-        store: &RedisTopology,
+        store: &ServerTopology,
         topology: &Topology,
         survey: &Survey,
     ) -> Vec<String> {

@@ -3,7 +3,7 @@
 use tokio::time::timeout;
 
 use super::*;
-use crate::topology::redis::news::News;
+use crate::topology::server::news::News;
 
 /// The limit of every wait in these tests.
 const SOON: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    RedisTopology, Step,
+    ServerTopology, Step,
     answers::{Claim, Join, Leave},
     first_use::FirstUse,
     member::Member,
@@ -25,7 +25,7 @@ impl FirstUse {
         &self,
         pointer: &Pointer,
         survey: &Survey,
-    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+    ) -> Result<Option<Arc<ServerTopology>>, TopologyError> {
         let newest = survey.newest(&pointer.id);
         let home = match survey.home_of(&pointer.id) {
             Some((home, _)) => home,
@@ -56,7 +56,7 @@ impl FirstUse {
     pub(super) async fn found(
         &mut self,
         survey: &Survey,
-    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+    ) -> Result<Option<Arc<ServerTopology>>, TopologyError> {
         if !self.founding.allowed {
             let so = match survey.seen.is_empty() {
                 true => "",
@@ -139,7 +139,7 @@ impl FirstUse {
         &self,
         creating: &Topology,
         home: Arc<Member>,
-    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+    ) -> Result<Option<Arc<ServerTopology>>, TopologyError> {
         if let Some(obstacle) = self.join_all(creating).await {
             home.void(&creating.id).await?;
             self.observe(Step::Voided {
@@ -194,7 +194,7 @@ impl FirstUse {
         &self,
         creating: &Topology,
         home: Arc<Member>,
-    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+    ) -> Result<Option<Arc<ServerTopology>>, TopologyError> {
         for entry in creating.shards.values() {
             let trace = self.caller.members.at(&entry.address)?.trace().await?;
             if let Some(copy) = trace.copy.as_ref().filter(|copy| copy.id == creating.id) {
@@ -218,7 +218,7 @@ impl FirstUse {
         id: &str,
         home: &Member,
         survey: &Survey,
-    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+    ) -> Result<Option<Arc<ServerTopology>>, TopologyError> {
         self.check_unused(id, home, survey)?;
         survey.check_complete(MUST_ALL_ANSWER)?;
         for Seen { member, trace, .. } in &survey.seen {
@@ -239,8 +239,8 @@ impl FirstUse {
             .map_or(Ok(()), |user| Err(in_use(id, home, user)))
     }
 
-    fn store(&self, topology: &Topology, home: Arc<Member>) -> Arc<RedisTopology> {
-        Arc::new(RedisTopology::new(
+    fn store(&self, topology: &Topology, home: Arc<Member>) -> Arc<ServerTopology> {
+        Arc::new(ServerTopology::new(
             topology.clone(),
             home,
             self.caller.clone(),

@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use tokio::time::{Duration, sleep};
 
 use super::{
-    RedisTopology, Step,
+    ServerTopology, Step,
     answers::{Fence, Fenced},
     survey::{Seen, Survey},
 };
@@ -33,7 +33,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How long to keep trying while others are faster.
 const WITHIN: Duration = Duration::from_secs(5);
 
-impl RedisTopology {
+impl ServerTopology {
     /// The record in force; if there is none, puts the remaining one back in force.
     ///
     /// Every member must answer, except those in `attested`: a shard's id, or the address of a home

@@ -2,13 +2,13 @@
 
 use ringfence_ring::ShardId;
 
-use super::RedisTopology;
+use super::ServerTopology;
 use crate::{
     shard::ServerOptions,
     topology::{ShardName, Swap, Topology, TopologyError, TopologyStore as _},
 };
 
-impl RedisTopology {
+impl ServerTopology {
     /// Has the record name the server at `options` as the address of shard `id`. It is the same server, in the life that
     /// the record names: nothing is armed anew, and locks stay held.
     ///

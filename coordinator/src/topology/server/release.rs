@@ -1,9 +1,9 @@
 //! Releases a server that left: it keeps nothing that binds it to this topology.
 
-use super::{RedisTopology, answers::Retired};
+use super::{ServerTopology, answers::Retired};
 use crate::topology::{TopologyError, TopologyStore as _};
 
-impl RedisTopology {
+impl ServerTopology {
     /// Removes from the server at `address`, which is no longer a shard, its pointer to this
     /// topology and its state, so that another topology can be founded on it. Returns whether there
     /// was anything to remove: not at the home, which stays as it is.

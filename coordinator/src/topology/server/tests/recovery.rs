@@ -1,7 +1,7 @@
 //! Fence and restore, and copies that tell of another home.
 
 use super::*;
-use crate::topology::redis::answers::{Fence, Fenced};
+use crate::topology::server::answers::{Fence, Fenced};
 
 async fn fenced(server: &Server, topology: &Topology) -> Fenced {
     let (id, n) = (&topology.id, topology.incarnation);

@@ -8,7 +8,7 @@ use crate::{
     random::Random,
     topology::{
         TopologyStore,
-        redis::{Observer, RedisTopology, caller::Caller, members::Members},
+        server::{Observer, ServerTopology, caller::Caller, members::Members},
     },
 };
 
@@ -172,7 +172,7 @@ async fn a_record_in_creation_is_not_handed_out() {
         watch_every: Duration::from_secs(1),
         observer: Observer::default(),
     });
-    let store = RedisTopology::new(claimed.clone(), home, caller);
+    let store = ServerTopology::new(claimed.clone(), home, caller);
     let loaded = store.load().await;
     assert!(
         matches!(loaded, Err(TopologyError::Unreachable { .. })),

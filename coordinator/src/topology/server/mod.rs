@@ -2,12 +2,12 @@
 //! to it and a copy of it at the others.
 //!
 //! ```text
-//! connect ─► Survey: every seed's Trace ─► Asking: each topology's home ─► RedisTopology
+//! connect ─► Survey: every seed's Trace ─► Asking: each topology's home ─► ServerTopology
 //!                └─ none anywhere ─► claim at the home ─► join the others ─► active
 //! ```
 //!
 //! The record is *usable* while its home lives the life in which it was written, and has not seen a
-//! later incarnation. Otherwise it is [recovered](RedisTopology::recover) from the members' data.
+//! later incarnation. Otherwise it is [recovered](ServerTopology::recover) from the members' data.
 //! Before a record is handed out, another member has a copy.
 
 mod answers;
@@ -53,7 +53,7 @@ use crate::{
 
 /// The topology record at its home, a server. [`connect`] makes one.
 #[derive(Debug)]
-pub struct RedisTopology {
+pub struct ServerTopology {
     id: String,
     caller: Arc<Caller>,
     known: Mutex<Known>,
@@ -78,7 +78,7 @@ struct Known {
     fence: Option<Incarnation>,
 }
 
-impl RedisTopology {
+impl ServerTopology {
     fn new(view: Topology, home: Arc<Member>, caller: Arc<Caller>) -> Self {
         let id = view.id.clone();
         let known = Known {
@@ -175,7 +175,7 @@ impl RedisTopology {
 }
 
 #[async_trait]
-impl TopologyStore for RedisTopology {
+impl TopologyStore for ServerTopology {
     async fn load(&self) -> Result<Arc<Topology>, TopologyError> {
         self.recover(&[]).await
     }

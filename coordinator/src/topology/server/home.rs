@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{RedisTopology, answers::Found};
+use super::{ServerTopology, answers::Found};
 use crate::{
     ids::{Incarnation, Life},
     topology::{Status, Topology, TopologyError},
 };
 
-impl RedisTopology {
+impl ServerTopology {
     /// Checks `found`: the home lives `life`, and `view` is a record that it must not repeat.
     pub(super) fn usable(
         &self,

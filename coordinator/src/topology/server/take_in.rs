@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ringfence_ring::{ShardId, Slot, Weight};
 
 use super::{
-    RedisTopology,
+    ServerTopology,
     answers::{Copied, Join, Trace},
     member::Member,
     stored::Pointer,
@@ -16,7 +16,7 @@ use crate::{
     topology::{Founder, Topology, TopologyError, TopologyStore as _, found::shard_id},
 };
 
-impl RedisTopology {
+impl ServerTopology {
     /// Prepares the server at `options` to become a shard, called `id` or else by the next free
     /// letter. Returns its entry for the resize that adds it.
     ///

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use hashbrown::HashSet;
 use tokio::time::timeout;
 
-use super::{RedisTopology, answers::Copied, caller::Caller, stored::Pointer};
+use super::{ServerTopology, answers::Copied, caller::Caller, stored::Pointer};
 use crate::{
     ids::{Epoch, Incarnation, Life},
     topology::{ShardEntry, Topology, TopologyError, TopologyStore as _, Version},
@@ -120,7 +120,7 @@ struct Told {
     copied: Result<Copied, TopologyError>,
 }
 
-impl RedisTopology {
+impl ServerTopology {
     /// Sets the pointer of every member that came back empty and joined again, or that knows
     /// another home. Ensures that one other member that answers has a copy of `topology`.
     ///

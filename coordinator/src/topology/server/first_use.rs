@@ -7,7 +7,7 @@ use hashbrown::HashSet;
 use tokio::time::{Duration, sleep};
 
 use super::{
-    Founding, RedisTopology, caller::Caller, member::Member, members::Members, stored::Pointer,
+    Founding, ServerTopology, caller::Caller, member::Member, members::Members, stored::Pointer,
     survey::Survey,
 };
 use crate::{
@@ -27,7 +27,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Joined {
     /// The store of its record.
-    pub store: Arc<RedisTopology>,
+    pub store: Arc<ServerTopology>,
     /// The record.
     pub topology: Arc<Topology>,
     /// Whether this call founded it.
@@ -40,7 +40,7 @@ pub struct Joined {
 ///
 /// The seeds only say which servers to ask: the topology decides on the members. A seed that is not
 /// a member, or is silent, is a warning. So is a home without a usable record, if
-/// [recovery](RedisTopology::recover) is impossible without help and another member has a copy. A
+/// [recovery](ServerTopology::recover) is impossible without help and another member has a copy. A
 /// topology is founded only if every seed answers and none carries a trace of one. It gets all
 /// seeds, called a, b, c and so on in their order. Any number of processes may do so at once, with
 /// their seeds in any order, and any of them may end at any time: the others agree on one topology.
@@ -190,7 +190,7 @@ impl FirstUse {
         &self,
         topologies: &BTreeMap<String, (Pointer, Vec<String>)>,
         survey: &Survey,
-    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+    ) -> Result<Option<Arc<ServerTopology>>, TopologyError> {
         let (mut acted, mut in_use) = (false, Vec::new());
         for (pointer, there) in topologies.values() {
             match self.ask(pointer, survey).await {
