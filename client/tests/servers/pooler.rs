@@ -19,7 +19,7 @@ async fn client(url: &str) -> Client {
 
 #[tokio::test]
 async fn locks_stay_held_and_work_goes_on_when_the_pooler_or_its_server_is_killed() {
-    let mut server = PostgreSql::spawn_with(&[("fsync", "off")]).await;
+    let mut server = PostgreSql::spawn().await;
     let mut pooler = PgBouncer::spawn(&server, "postgres", 2).await;
     let (port, direct) = (pooler.port(), server.port());
     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres?direct=127.0.0.1:{direct}");

@@ -13,7 +13,7 @@ use crate::ids::{Life, Token};
 /// A server, for requests about the topology.
 #[derive(Debug)]
 pub(crate) enum MemberShard {
-    Redis(RedisShard),
+    Redis(Box<RedisShard>),
     Docs(DocsShard),
 }
 

@@ -409,7 +409,9 @@ impl ServerOptions {
     pub(crate) fn member(&self, random: &Arc<Random>) -> MemberShard {
         match (self, self.docs(random)) {
             (_, Some(docs)) => MemberShard::Docs(docs),
-            (Self::Redis(options), None) => MemberShard::Redis(RedisShard::new(options.clone())),
+            (Self::Redis(options), None) => {
+                MemberShard::Redis(Box::new(RedisShard::new(options.clone())))
+            }
             #[cfg(any(
                 feature = "etcd",
                 feature = "mysql",

@@ -243,7 +243,16 @@ impl ReplicatedLease {
                     former.release_in_background(false);
                     None
                 }
-                None => None,
+                None => {
+                    let lease = rank.lease.clone();
+                    let is_granted = rank.is_granted();
+                    drop(ranks);
+                    // A renewal that was due while the confirmation was out has not been sent.
+                    if is_granted {
+                        lease.keep();
+                    }
+                    None
+                }
             }
         };
         let Some(lease) = kept else {

@@ -41,7 +41,7 @@ impl FirstUse {
         }
         let trace = home.trace().await?;
         let Some(record) = trace.record.filter(|record| record.id == pointer.id) else {
-            return self.forget(&pointer.id, &*home, survey).await;
+            return self.forget(&pointer.id, &home, survey).await;
         };
         match record.status {
             Status::Active => Ok(Some(self.store(&record, home))),
@@ -201,7 +201,7 @@ impl FirstUse {
                 return Ok(Some(self.store(copy, home)));
             }
             if trace.used(&creating.id) {
-                return Err(in_use(&creating.id, &*home, &entry.address));
+                return Err(in_use(&creating.id, &home, &entry.address));
             }
         }
         home.void(&creating.id).await?;
