@@ -6,7 +6,7 @@ use ringfence_api::v1::{
     admin_service_server, counter_service_server, latch_service_server, lock_service_server,
     session_service_server,
 };
-use ringfence_client::EngineMetrics;
+use ringfence_client::{Client, EngineMetrics};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic_health::{ServingStatus, server::HealthReporter};
@@ -27,12 +27,20 @@ const SERVICES: [&str; 6] = [
 /// Whether a coordinator is ready.
 #[derive(Clone)]
 pub(crate) struct Readiness {
-    pub(crate) metrics: EngineMetrics,
+    metrics: EngineMetrics,
     /// It grants no new locks.
-    pub(crate) stopping: CancellationToken,
+    stopping: CancellationToken,
 }
 
 impl Readiness {
+    /// Of the coordinator with `client`, until it is `stopping`.
+    pub(crate) fn of(client: &Client, stopping: &CancellationToken) -> Self {
+        Self {
+            metrics: client.metrics(),
+            stopping: stopping.clone(),
+        }
+    }
+
     /// Why it is not ready.
     pub(crate) fn why_not(&self) -> Option<&'static str> {
         if self.stopping.is_cancelled() {

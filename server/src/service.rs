@@ -217,12 +217,8 @@ impl Service {
             listener,
             port: Port::new("monitor", MONITOR_CONNECTIONS, &numbers),
         });
-        let readiness = Readiness {
-            metrics: client.metrics(),
-            stopping: stopping.clone(),
-        };
-        let mut registry = registry(&client, &numbers, &calls, &reloader);
-        sweeper.register(registry.sub_registry_with_prefix("ringfence"));
+        let readiness = Readiness::of(&client, &stopping);
+        let registry = registry(&client, &numbers, (&calls, &reloader, &sweeper));
         let monitor = monitor::serve(monitor, registry, readiness.clone(), dashboard);
         let duties = [
             holds.clone().run().boxed(),
@@ -320,13 +316,18 @@ async fn stopped(
 }
 
 /// The numbers at the monitor's port.
-fn registry(client: &Client, numbers: &Numbers, calls: &Calls, reloader: &Reloader) -> Registry {
+fn registry(
+    client: &Client,
+    numbers: &Numbers,
+    (calls, reloader, sweeper): (&Calls, &Reloader, &Sweeper),
+) -> Registry {
     let mut registry = Registry::default();
     client.register_metrics(&mut registry);
     let own = registry.sub_registry_with_prefix("ringfence");
     numbers.register(own);
     calls.register(own);
     reloader.register(own);
+    sweeper.register(own);
     registry
 }
 

@@ -185,6 +185,37 @@ impl Default for Log {
     }
 }
 
+impl Limits {
+    fn read(reader: &mut Reader) -> Self {
+        Self {
+            connections: reader
+                .number("limits.connections", 1..=1_000_000)
+                .map_or(Self::default().connections, |number| number as usize),
+            connections_per_address: reader
+                .number("limits.connections_per_address", 1..=1_000_000)
+                .map_or(Self::default().connections_per_address, |number| {
+                    number as usize
+                }),
+            connection_age: reader.length(
+                "limits.connection_age",
+                Duration::from_secs(1)..=Duration::from_secs(7 * 24 * 3600),
+            ),
+            streams: reader
+                .number("limits.streams", 1..=100_000)
+                .map_or(Self::default().streams, |number| number as u32),
+            rate: reader
+                .number("limits.rate", 1..=1_000_000)
+                .map_or(Self::default().rate, |number| number as u32),
+            session_locks: reader
+                .number("limits.session_locks", 1..=100_000)
+                .map_or(Self::default().session_locks, |number| number as usize),
+            session_waiters: reader
+                .number("limits.session_waiters", 1..=100_000)
+                .map_or(Self::default().session_waiters, |number| number as usize),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -285,32 +316,7 @@ impl Config {
             shards: reader.shards("shards", overrides),
             topology: reader.topology("topology"),
             log: Log::read(reader),
-            limits: Limits {
-                connections: reader
-                    .number("limits.connections", 1..=1_000_000)
-                    .map_or(Limits::default().connections, |number| number as usize),
-                connections_per_address: reader
-                    .number("limits.connections_per_address", 1..=1_000_000)
-                    .map_or(Limits::default().connections_per_address, |number| {
-                        number as usize
-                    }),
-                connection_age: reader.length(
-                    "limits.connection_age",
-                    Duration::from_secs(1)..=Duration::from_secs(7 * 24 * 3600),
-                ),
-                streams: reader
-                    .number("limits.streams", 1..=100_000)
-                    .map_or(Limits::default().streams, |number| number as u32),
-                rate: reader
-                    .number("limits.rate", 1..=1_000_000)
-                    .map_or(Limits::default().rate, |number| number as u32),
-                session_locks: reader
-                    .number("limits.session_locks", 1..=100_000)
-                    .map_or(Limits::default().session_locks, |number| number as usize),
-                session_waiters: reader
-                    .number("limits.session_waiters", 1..=100_000)
-                    .map_or(Limits::default().session_waiters, |number| number as usize),
-            },
+            limits: Limits::read(reader),
             principals: reader.principals("principals"),
             warnings: Vec::new(),
         };
