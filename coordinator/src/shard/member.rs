@@ -3,7 +3,7 @@
 use ringfence_ring::Slot;
 
 use super::{
-    ConnectionId, ShardError,
+    ConnectionId, Link as _, ShardError,
     docs::{Desk, DocsShard, Inbox, WATCHERS},
     redis::{Channel, RedisLink, RedisShard},
     whole::{ChangeWhole, Needs, Whole},
@@ -63,7 +63,7 @@ impl MemberLink {
     /// The id by which a later connection ends this one.
     pub(crate) fn id(&self) -> ConnectionId {
         match self {
-            Self::Redis(link) => link.id(),
+            Self::Redis(link) => link.connection(),
             Self::Docs(desk) => desk.id(),
         }
     }

@@ -79,16 +79,6 @@ impl RedisLink {
         Ok(is_synced)
     }
 
-    /// The life of the server.
-    pub(crate) fn life(&self) -> &Life {
-        &self.connection.server.life
-    }
-
-    /// The id by which a later connection ends this one.
-    pub(crate) fn id(&self) -> ConnectionId {
-        self.connection.id
-    }
-
     /// Whether every write reaches the disk before it is answered.
     pub(crate) fn is_appendonly(&self) -> bool {
         self.connection.server.appendonly

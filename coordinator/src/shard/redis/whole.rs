@@ -11,6 +11,7 @@ use super::{
     connection::Keys,
     counters,
     link::RedisLink,
+    migration::packed,
     scripts,
 };
 use crate::{
@@ -233,11 +234,6 @@ fn whole_keys(keys: &Keys) -> [&str; WHOLE_KEYS] {
     ]
 }
 
-/// Slots as scripts read them: 4 bytes per slot.
-fn packed(slots: &[Slot]) -> Vec<u8> {
-    super::migration::packed(slots)
-}
-
 /// Reads the texts of [`scripts::READ`].
 fn whole(texts: &[Value]) -> Result<Whole, ShardError> {
     if texts.len() != TEXTS {
@@ -393,14 +389,11 @@ impl Changes {
     fn head(&mut self, keys: &Keys, before: &Head, after: &Head) {
         let fence = |head: &Head| head.fence.map(|fence| fence.to_string());
         self.text(&keys.fence, &fence(before), &fence(after));
-        if before.copy != after.copy {
-            let copy = after.copy.as_ref();
-            let copy = copy.map(|(n, version, record)| format!("{n} {version} {record}"));
-            self.text(&keys.copy, &None, &copy);
-            if copy.is_none() {
-                self.run(["UNLINK", &keys.copy].map(str::as_bytes));
-            }
-        }
+        let copy = |head: &Head| {
+            let copy = head.copy.as_ref();
+            copy.map(|(n, version, record)| format!("{n} {version} {record}"))
+        };
+        self.text(&keys.copy, &copy(before), &copy(after));
         match (&before.armed, &after.armed) {
             (_, Some(armed)) => self.armed(keys, before.armed.as_ref(), armed),
             (Some(_), None) => self.run(
