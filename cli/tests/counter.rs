@@ -172,6 +172,48 @@ async fn an_id_tells_what_was_decided() {
 }
 
 #[tokio::test]
+async fn the_log_of_an_account_is_read_page_by_page() {
+    let servers = founded().await;
+    done(&servers, &["create", "coins"]);
+    done(&servers, &["create", "shop", "--log-max", "0"]);
+    let gift = done(&servers, &["deposit", "coins", "100"]);
+    done(&servers, &["deduct", "coins", "30"]);
+    done(&servers, &["transfer", "coins", "shop", "20"]);
+    let page = done(&servers, &["history", "coins"]);
+    let effects = page["effects"].as_array().expect("a list");
+    let told = |name: &str| -> Vec<&str> {
+        let values = effects.iter().map(|effect| &effect[name]);
+        values
+            .map(|value| value.as_str().unwrap_or_default())
+            .collect()
+    };
+    assert_eq!(
+        told("effect"),
+        ["deposited", "deducted", "sent", "delivered"]
+    );
+    assert_eq!(told("available"), ["100", "70", "50", "50"]);
+    assert_eq!(told("held"), ["0", "0", "20", "0"]);
+    assert_eq!(told("counterpart"), ["", "", "shop", "shop"]);
+    assert_eq!(effects[0]["request"], gift["request"]);
+    let next = page["next"].as_str().expect("a cursor");
+    let rest = done(&servers, &["history", "coins", "--after", next]);
+    assert_eq!(rest["effects"].as_array().expect("a list").len(), 0);
+    let brief = done(&servers, &["history", "coins", "--since", "1h"]);
+    assert_eq!(brief["effects"], page["effects"]);
+    let shown = counter(&servers, &["history", "coins"]);
+    let lines: Vec<_> = shown.stdout.lines().collect();
+    assert!(
+        lines.len() == 5 && lines[3].contains("to shop"),
+        "{shown:?}"
+    );
+    let unlogged = counter(&servers, &["history", "shop"]);
+    assert!(unlogged.stderr.contains("keeps no log"), "{unlogged:?}");
+    assert_eq!(unlogged.code, 1);
+    let wrong = counter(&servers, &["history", "coins", "--after", "x"]);
+    assert_eq!(wrong.code, 2);
+}
+
+#[tokio::test]
 async fn accounts_are_listed_by_what_they_need_and_accepted_together() {
     let mut servers = founded().await;
     for nth in 0..12 {
@@ -269,7 +311,7 @@ async fn failures_give_the_reason_and_the_next_step() {
         (
             &["create", "coins", "--segments", "5"],
             1,
-            "with 4 segments, not 5",
+            "number of segments is 1, not 5",
         ),
         (
             &["deduct", "coins", "1", "--id", "1:order-7)"],

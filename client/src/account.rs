@@ -1,8 +1,8 @@
 //! One account.
 
 use ringfence_segment_lock::{
-    self as segments, Account, Amount, Balance, CounterError, Ended, Found, Inspection, RequestId,
-    Reserved, Swept,
+    self as segments, Account, AccountHistory, Amount, Balance, CounterError, Ended, Found,
+    HistoryCursor, Inspection, RequestId, Reserved, Swept,
 };
 
 /// One account, at the shards or at coordinators. Made by [`Counters`](crate::Counters).
@@ -145,6 +145,20 @@ impl Counter {
     /// No account, or no answer; the segment that knows the request is lost or in doubt.
     pub async fn find(&self, id: &RequestId) -> Result<Found, CounterError> {
         call!(await self, find, id)
+    }
+
+    /// Reads the log of the account, oldest effects first: about `limit` of them, behind `from`. Each change of its money
+    /// is in it once, written in the same step as the money. At the end of the log, ask again later for new ones.
+    ///
+    /// # Errors
+    ///
+    /// No account, no answer, or an account without a log.
+    pub async fn history(
+        &self,
+        from: &HistoryCursor,
+        limit: u32,
+    ) -> Result<AccountHistory, CounterError> {
+        call!(await self, history, from, limit)
     }
 
     /// The balance by one read of each segment: fast, and not exact. Changes between the first read and the last may

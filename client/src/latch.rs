@@ -225,6 +225,7 @@ impl Latch {
             ids_max,
             // A request is never forgotten earlier to make room.
             idempotency_at_least_ms: terms.idempotency_for_ms,
+            effects_max: 0,
             ..terms
         };
         let counters = self.client.counters_of(NAMESPACE).expect("a valid name");

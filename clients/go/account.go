@@ -67,7 +67,7 @@ type Account struct {
 	name   *pb.Account
 }
 
-// Create creates the account, empty, with 1 to 1024 segments; 0: the default, 4. More segments take more changes per
+// Create creates the account, empty, with 1 to 1024 segments; 0: the default, 1. More segments take more changes per
 // second. An account that exists stays as it is; if it has another durability, the error is ErrAccountExists.
 func (a *Account) Create(ctx context.Context, durability Durability, segments uint32) error {
 	_, err := repeat(ctx, a.client, 0, service.CreateAccount, &pb.CreateAccountRequest{
@@ -216,6 +216,100 @@ func (a *Account) Find(ctx context.Context, id RequestID) (Found, error) {
 		found.ForgottenUntil = answer.ForgottenUntil.AsTime()
 	}
 	return found, nil
+}
+
+// EffectKind is what an effect changed.
+type EffectKind string
+
+// The kinds of effects.
+const (
+	EffectDeposited EffectKind = "DEPOSITED" // available + amount: a deposit
+	EffectDeducted  EffectKind = "DEDUCTED"  // available - amount: a deduction
+	EffectReserved  EffectKind = "RESERVED"  // available - amount, held + amount: a reservation
+	EffectConfirmed EffectKind = "CONFIRMED" // held - amount: a reservation was spent
+	EffectCancelled EffectKind = "CANCELLED" // held - amount, available + amount: a reservation was cancelled
+	EffectExpired   EffectKind = "EXPIRED"   // held - amount, available + amount: a reservation came back at its deadline
+	EffectSent      EffectKind = "SENT"      // available - amount, held + amount: a transfer has left
+	EffectDelivered EffectKind = "DELIVERED" // held - amount: the other account has the amount
+	EffectReturned  EffectKind = "RETURNED"  // held - amount, available + amount: the other account refused the amount
+	EffectReceived  EffectKind = "RECEIVED"  // available + amount: a transfer from the other account
+	EffectLent      EffectKind = "LENT"      // available - amount: it went to another segment of the account
+	EffectLanded    EffectKind = "LANDED"    // available + amount: it came from another segment of the account
+)
+
+// Effect is a change of the amounts in a segment of an account.
+type Effect struct {
+	// Segment is the number of the segment, from 0.
+	Segment uint32
+	// Number is that of the effect in the segment.
+	Number uint64
+	// At is when it was made, by the clock of the shard.
+	At     time.Time
+	Kind   EffectKind
+	Amount int64
+	// Available is the amount in the segment that can be spent, after the effect; Held what is set aside.
+	Available, Held int64
+	// Request is the id of the request. EffectLent and EffectLanded have none.
+	Request RequestID
+	// Counterpart is the other account of a transfer.
+	Counterpart string
+	// OtherSegment and Loan are for EffectLent and EffectLanded: the other segment, and the number of the loan, the same
+	// at both.
+	OtherSegment uint32
+	Loan         uint64
+	// FollowsGap tells whether effects of the segment are missing before it: dropped because of their age or number, or
+	// lost by the server.
+	FollowsGap bool
+}
+
+// History is a part of the log of an account.
+type History struct {
+	// Effects of one segment are in their order, and all are in the order of their times.
+	Effects []Effect
+	// Next is the cursor for the next part. At the end of the log, ask again later for new effects.
+	Next string
+	// End tells whether there were no more effects.
+	End bool
+	// LostSegments are the numbers of segments that are lost, with their logs.
+	LostSegments []uint32
+}
+
+// History returns the log of the account behind the cursor, oldest effects first, about 1,000 of them: every change of
+// its amounts, once. An empty cursor: from the oldest effect on.
+func (a *Account) History(ctx context.Context, cursor string) (History, error) {
+	return a.history(ctx, &pb.GetHistoryRequest{Account: a.name, Cursor: cursor})
+}
+
+// HistorySince returns effects of that time or later. The next part: [Account.History].
+func (a *Account) HistorySince(ctx context.Context, since time.Time) (History, error) {
+	return a.history(ctx, &pb.GetHistoryRequest{Account: a.name, Since: timestamppb.New(since)})
+}
+
+func (a *Account) history(ctx context.Context, request *pb.GetHistoryRequest) (History, error) {
+	answer, err := repeat(ctx, a.client, 0, service.GetHistory, request)
+	if err != nil {
+		return History{}, err
+	}
+	effects := make([]Effect, len(answer.Effects))
+	for nth, effect := range answer.Effects {
+		effects[nth] = Effect{
+			Segment:      effect.Segment,
+			Number:       effect.Number,
+			At:           effect.At.AsTime(),
+			Kind:         EffectKind(strings.TrimPrefix(effect.Kind.String(), "EFFECT_KIND_")),
+			Amount:       effect.Amount,
+			Available:    effect.Available,
+			Held:         effect.Held,
+			Counterpart:  effect.Counterpart,
+			OtherSegment: effect.OtherSegment,
+			Loan:         effect.Loan,
+			FollowsGap:   effect.FollowsGap,
+		}
+		if id := effect.Id; id != nil {
+			effects[nth].Request = RequestID{CreatedAt: id.CreatedAt.AsTime(), Name: id.Name}
+		}
+	}
+	return History{effects, answer.Next, answer.End, answer.LostSegments}, nil
 }
 
 // Transfer moves an amount to another account of the same namespace. The error is ErrTransferRefused if that one does

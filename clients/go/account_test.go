@@ -3,6 +3,7 @@ package ringfence_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -148,6 +149,36 @@ func TestARequestIsFound(t *testing.T) {
 	}
 	must[ringfence.Reservation](t)(coins.Cancel(ctx, held))
 	find(held, ringfence.DecisionCancelled)
+}
+
+func TestTheLogHasEveryEffectOnce(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	begun := time.Now().Add(-time.Minute)
+	coins := created(t, dial(t, shared.coordinator), "", 100)
+	order := ringfence.NewRequestID("order")
+	for range 2 {
+		check(t, coins.Deduct(ctx, order, 30))
+	}
+	has := func(history ringfence.History, kinds ...ringfence.EffectKind) {
+		t.Helper()
+		found := make([]ringfence.EffectKind, 0)
+		for _, effect := range history.Effects {
+			if effect.Kind != ringfence.EffectLent && effect.Kind != ringfence.EffectLanded {
+				found = append(found, effect.Kind)
+			}
+		}
+		if !slices.Equal(found, kinds) || !history.End {
+			t.Errorf("%+v, not %v", history, kinds)
+		}
+	}
+	all := must[ringfence.History](t)(coins.HistorySince(ctx, begun))
+	has(all, ringfence.EffectDeposited, ringfence.EffectDeducted)
+	last := all.Effects[len(all.Effects)-1]
+	if last.Request.Name != "order" || !last.Request.CreatedAt.Equal(order.CreatedAt) || last.Amount != 30 {
+		t.Errorf("%+v", last)
+	}
+	has(must[ringfence.History](t)(coins.History(ctx, all.Next)))
 }
 
 func TestManyChangesAreMadeAndEachFailsAlone(t *testing.T) {

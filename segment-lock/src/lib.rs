@@ -60,8 +60,9 @@ mod terms;
 pub use amount::{Amount, AmountError};
 pub use change::Change;
 pub use counter::{
-    Balance, Counter, CounterError, Ended, Found, Inspection, LostSegment, LostSegments, Reserved,
-    ServiceError, Storage, Swept,
+    AccountEffect, AccountHistory, Balance, Counter, CounterError, Ended, Found, HistoryCursor,
+    HistoryCursorError, Inspection, LostSegment, LostSegments, Reserved, ServiceError, Storage,
+    Swept,
 };
 pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};

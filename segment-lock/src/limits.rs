@@ -51,6 +51,15 @@ pub const CLOCKS_APART_MS_MAX: u64 = 60 * 1000;
 /// Most answers one segment remembers.
 pub const IDS_MAX: usize = 10_000_000;
 
+/// Most effects that one segment keeps.
+pub const EFFECTS_MAX: usize = 100_000_000;
+
+/// Longest time an effect is kept, in ms: ten years.
+pub const EFFECTS_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
+
+/// Most effects of one segment in one answer.
+pub const EFFECTS_PAGE_LEN_MAX: u32 = 2048;
+
 /// Most rounds of a call that others disturb, before it gives up.
 pub const ROUNDS_MAX: u32 = 64;
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX, SKEW_MS_MAX};
+use crate::limits::{
+    EFFECTS_MAX, EFFECTS_MS_MAX, IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX, SKEW_MS_MAX,
+};
 
 /// A term outside its range. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,18 +47,24 @@ pub struct Terms {
     /// Most answers that one segment remembers, unfinished transfers included. A full segment
     /// takes `ids_max / idempotency_at_least_ms` new requests per ms, and refuses the rest.
     pub ids_max: usize,
+    /// Most effects that one segment keeps in its log. 0: it has no log. The oldest ones are dropped.
+    pub effects_max: usize,
+    /// How long a segment keeps an effect, in ms. Sweeps drop older ones.
+    pub effects_for_ms: u64,
     /// The durability of acknowledged changes.
     pub durability: Durability,
 }
 
 impl Terms {
-    /// 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment).
+    /// 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment), 100,000 effects, 7 days.
     pub const fn new(durability: Durability) -> Self {
         Self {
             idempotency_for_ms: 24 * 60 * 60 * 1000,
             idempotency_at_least_ms: 60 * 1000,
             skew_ms: 10_000,
             ids_max: 8_000_000,
+            effects_max: 100_000,
+            effects_for_ms: 7 * 24 * 60 * 60 * 1000,
             durability,
         }
     }
@@ -94,6 +102,13 @@ impl Terms {
             ),
             ("skew_ms", self.skew_ms, SKEW_MS_MAX),
             ("ids_max", self.ids_max as u64, IDS_MAX as u64),
+            // 0 is in range.
+            (
+                "effects_max",
+                self.effects_max.max(1) as u64,
+                EFFECTS_MAX as u64,
+            ),
+            ("effects_for_ms", self.effects_for_ms, EFFECTS_MS_MAX),
             ("replicas", replicas, u64::from(REPLICAS_MAX)),
         ];
         match terms

@@ -240,6 +240,7 @@ fn refused(refusal: &Refusal) -> Reason {
         Refusal::Full { .. } => Reason::OutOfRange,
         Refusal::Closed => Reason::AccountClosed,
         Refusal::DeadlineTooLate { .. } => Reason::InvalidInput,
+        Refusal::NoLog => Reason::InvalidInput,
         Refusal::ClocksDiffer { .. } => Reason::ShardUnusable,
         _ => Reason::Unspecified,
     }

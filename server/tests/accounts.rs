@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, time::Duration};
 use ringfence_client::{
     Client, Coordinators, Counter, LatchError, ListedAccount,
     counter::{
-        Amount, CounterError, Durability, Effect, Ended, Found, LostSegments, RequestId, Reserved,
-        Terms,
-        segment::{Refusal, State},
+        AccountEffect, Amount, CounterError, Durability, Effect, Ended, Found, HistoryCursor,
+        LostSegments, RequestId, Reserved, Terms,
+        segment::{EffectKind, Refusal, State},
     },
 };
 use ringfence_test_support::{Relay, eventually};
@@ -30,7 +30,7 @@ pub(crate) const TERMS: Terms = Terms {
     idempotency_at_least_ms: 60_000,
     skew_ms: 200,
     ids_max: 100_000,
-    durability: Durability::Memory,
+    ..Terms::in_memory()
 };
 
 on_both![
@@ -38,6 +38,7 @@ on_both![
     reservations_end_once,
     a_transfer_arrives_once_or_takes_nothing,
     every_decision_is_found,
+    the_log_is_every_effect_once,
     accounts_are_listed,
     no_coin_is_lost_or_made_by_many_tasks,
     a_call_that_is_dropped_is_finished_by_its_repeat,
@@ -115,6 +116,73 @@ async fn reservations_end_once(two: Two) {
     let unknown = ours.confirm(&nobody).await.unwrap_err();
     assert!(matches!(unknown, CounterError::UnknownReservation));
     assert!(unknown.is_retryable());
+}
+
+/// What an effect is, the amounts after it in its segment, and the name of its request, of an account of one segment.
+fn told(effects: &[AccountEffect]) -> Vec<(String, i64, i64)> {
+    let words = effects.iter().map(|found| {
+        let kind = match &found.effect.kind {
+            EffectKind::Deposited(id) => format!("deposited {}", id.name()),
+            EffectKind::Reserved(id) => format!("reserved {}", id.name()),
+            EffectKind::Confirmed(id) => format!("confirmed {}", id.name()),
+            EffectKind::Sent(id, to) => format!("sent {} to {to}", id.name()),
+            EffectKind::Delivered(id, to) => format!("delivered {} to {to}", id.name()),
+            EffectKind::Received(credit) => {
+                format!("received {} from {}", credit.id.name(), credit.from)
+            }
+            other => format!("{other:?}"),
+        };
+        (kind, found.effect.value, found.effect.held)
+    });
+    words.collect()
+}
+
+async fn the_log_is_every_effect_once(two: Two) {
+    let counters = two.one.counters();
+    let ours = counters.create("logged", TERMS, 1).await.unwrap();
+    let theirs = two.two.counters().open("logged").unwrap();
+    let to = counters.create("to", TERMS, 1).await.unwrap();
+    let ids = |name: &str| request(&two.one, name);
+    let [gift, held, order] = ["gift", "held", "order"].map(ids);
+    let until_ms = held.time_ms() + 30_000;
+    for counter in [&ours, &theirs] {
+        counter.deposit(&gift, amount(100)).await.unwrap();
+        counter.reserve(&held, amount(5), until_ms).await.unwrap();
+    }
+    let first = theirs.history(&HistoryCursor::default(), 1).await.unwrap();
+    assert_eq!(told(&first.effects), [("deposited gift".into(), 100, 0)]);
+    assert!(!first.is_end && first.lost.is_empty());
+    for _ in 0..2 {
+        theirs.confirm(&held).await.unwrap();
+        ours.transfer(&order, amount(30), &to).await.unwrap();
+    }
+    let rest = ours.history(&first.next, 1_000).await.unwrap();
+    let expected = [
+        ("reserved held", 95, 5),
+        ("confirmed held", 95, 0),
+        ("sent order to to", 65, 30),
+        ("delivered order to to", 65, 0),
+    ];
+    let expected = expected.map(|(word, value, held)| (word.to_owned(), value, held));
+    assert_eq!(told(&rest.effects), expected);
+    assert!(rest.is_end && rest.effects.iter().all(|found| !found.follows_gap));
+    let nothing = theirs.history(&rest.next, 1_000).await.unwrap();
+    assert!(nothing.effects.is_empty() && nothing.is_end);
+    let since = HistoryCursor::since(gift.time_ms() - 10_000);
+    let received = to.history(&since, 1_000).await.unwrap();
+    assert_eq!(
+        told(&received.effects),
+        [("received order from logged".into(), 30, 0)]
+    );
+
+    let terms = Terms {
+        effects_max: 0,
+        ..TERMS
+    };
+    let unlogged = counters.create("unlogged", terms, 1).await.unwrap();
+    let refused = unlogged.history(&since, 1).await.unwrap_err();
+    assert!(refused.to_string().contains("no log"), "{refused}");
+    assert!(!refused.is_retryable());
 }
 
 async fn every_decision_is_found(two: Two) {

@@ -1,6 +1,6 @@
 //! What counters, and segmented locks, have to reach.
 
-use How::{Alone, Counter, CounterAgain, Lock, PostgreSql, Segments};
+use How::{Alone, Counter, CounterAgain, Lock, Logged, PostgreSql, Segments};
 use Log::{Always, Off};
 
 use super::{
@@ -13,6 +13,8 @@ const LOCK: Setup = Setup::new(Lock, 1, 1, Off);
 const LOCKS: Setup = Setup::new(Segments, 16, 4, Off);
 const ALONE: Setup = Setup::new(Alone, 4, 1, Off);
 const COUNTER: Setup = Setup::new(Counter, 4, 1, Off);
+const LOGGED: Setup = Setup::new(Logged, 4, 1, Off);
+const LOGGED_SYNCED: Setup = Setup::new(Logged, 4, 1, Always);
 const COUNTER_OVER_2: Setup = Setup::new(Counter, 4, 2, Off);
 const SYNCED: Setup = Setup::new(Counter, 4, 1, Always);
 const ROW: Setup = Setup::new(PostgreSql, 1, 1, Always);
@@ -23,6 +25,9 @@ const GOALS: &[(Setup, Setup, usize, f64)] = &[
     (COUNTER, ALONE, 64, 1.3),
     (COUNTER, ALONE, 1024, 1.5),
     (COUNTER, LOCK, 64, 40.0),
+    (LOGGED, COUNTER, 64, 0.75),
+    (LOGGED, COUNTER, 1024, 0.75),
+    (LOGGED_SYNCED, SYNCED, 64, 0.75),
     (COUNTER, LOCK, 256, 40.0),
     (COUNTER, LOCK, 1024, 40.0),
     // Where servers are the scarce resource: one server on its own processor and the client already use two.

@@ -19,6 +19,8 @@ pub(crate) enum How {
     Counter,
     /// The same again.
     CounterAgain,
+    /// The same, from an account with a log of its effects.
+    Logged,
     /// UPDATE of a row, or of any of so many.
     PostgreSql,
     /// The same.
@@ -84,7 +86,9 @@ impl Setup {
 
     /// Everything that is compared.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        use How::{Alone, Counter, CounterAgain, HandedOn, Lock, MariaDb, PostgreSql, Segments};
+        use How::{
+            Alone, Counter, CounterAgain, HandedOn, Lock, Logged, MariaDb, PostgreSql, Segments,
+        };
         use Log::{Always, EverySecond, Off};
         let mut all = vec![Self::new(Lock, 1, 1, Off), Self::new(HandedOn, 1, 1, Off)];
         all.extend([1, 2, 4].map(|shards| Self::new(Segments, 16, shards, Off)));
@@ -96,6 +100,7 @@ impl Setup {
         }
         let again = Self::new(CounterAgain, 4, 1, Off);
         all.push(again);
+        all.extend([Off, Always].map(|log| Self::new(Logged, 4, 1, log)));
         all.extend([1, 2].map(|shards| Self::new(Counter, 4, shards, Off).halved()));
         all.push(again.halved());
         for how in [PostgreSql, MariaDb] {
@@ -114,6 +119,7 @@ impl How {
             Self::Alone => "unbatched counter",
             Self::Counter => "counter",
             Self::CounterAgain => "again: counter",
+            Self::Logged => "counter with a log",
             Self::PostgreSql => "PostgreSQL",
             Self::MariaDb => "MariaDB",
         }

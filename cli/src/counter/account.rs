@@ -119,9 +119,25 @@ impl One {
 }
 
 impl Opened {
+    /// Prints a part of the result: with `--json`, an object on a line of its own.
+    pub(super) fn tell_part(&self, what: &(impl Serialize + fmt::Display)) -> Result<(), CliError> {
+        let told = match self.json {
+            true => {
+                crate::show(serde_json::to_string(what).expect("numbers, texts and lists") + "\n")
+            }
+            false => crate::show(what),
+        };
+        Ok(told.map_err(RingError::Unshown)?)
+    }
+
+    pub(super) async fn close(self) {
+        self.client.close().await;
+    }
+
     /// Prints the result.
     pub(super) async fn tell(self, what: impl Serialize + fmt::Display) -> Result<(), CliError> {
-        self.client.close().await;
-        Ok(ring::print(&what, self.json)?)
+        let json = self.json;
+        self.close().await;
+        Ok(ring::print(&what, json)?)
     }
 }

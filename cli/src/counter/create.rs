@@ -12,8 +12,9 @@ use super::{CliError, EXIT_CODES, account::One, output::Output};
 pub(crate) struct Create {
     #[command(flatten)]
     one: One,
-    /// Number of segments, 1 to 1024: more segments on more shards allow more changes per second
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = segments)]
+    /// Number of segments, 1 to 1024: more segments on more shards allow more changes per second; `resegment` adds
+    /// some later, online
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = segments)]
     segments: u32,
     /// What an acknowledged change survives: memory (nothing: a shard that restarts may have forgotten
     /// the last changes, and says so), disk (a restart; servers must sync every write), or replicas:N
@@ -28,6 +29,12 @@ pub(crate) struct Create {
     /// Maximum number of answers that a segment remembers: above it, the oldest are forgotten early
     #[arg(long, value_name = "N", default_value_t = Terms::in_memory().ids_max)]
     remember_max: usize,
+    /// Maximum number of effects that a segment keeps in its log: above it, the oldest are dropped; 0: no log
+    #[arg(long, value_name = "N", default_value_t = Terms::in_memory().effects_max)]
+    log_max: usize,
+    /// How long effects are kept in the log
+    #[arg(long, value_name = "LENGTH", default_value = "7d", value_parser = crate::length)]
+    log_for: Duration,
 }
 
 /// Change the number of an account's segments, online
@@ -60,6 +67,8 @@ impl Create {
             idempotency_for_ms,
             idempotency_at_least_ms: self.remember_at_least.map_or(at_least_ms, millis),
             ids_max: self.remember_max,
+            effects_max: self.log_max,
+            effects_for_ms: millis(self.log_for),
             ..terms
         };
         let opened = place.open().await?;
@@ -75,7 +84,7 @@ impl Create {
                 wanted: self.segments,
             });
         }
-        let sentence = format!("{account} is there, with {homes} segments");
+        let sentence = format!("{account} is there; segments: {homes}");
         opened.tell(Output::new(account, "created", sentence)).await
     }
 }

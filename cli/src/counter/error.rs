@@ -36,7 +36,7 @@ pub(crate) enum CliError {
     },
     /// The account exists, with other terms.
     #[error(
-        "account {account} exists already, with {homes} segments, not {wanted}; to change that: \
+        "account {account} exists already, and its number of segments is {homes}, not {wanted}; to change that: \
         ringfence counter resegment {account} {wanted}"
     )]
     OtherSegments {

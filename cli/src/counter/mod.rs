@@ -6,6 +6,7 @@ mod change;
 mod create;
 mod error;
 mod find;
+mod history;
 mod keep;
 mod list;
 mod output;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Confirm(change::Confirm),
     Cancel(change::Cancel),
     Find(find::Find),
+    History(history::History),
     List(list::List),
     Show(show::Show),
     Resegment(create::Resegment),
@@ -87,6 +89,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CliError> {
             Command::Confirm(args) => args.run().await,
             Command::Cancel(args) => args.run().await,
             Command::Find(args) => args.run().await,
+            Command::History(args) => args.run().await,
             Command::List(args) => args.run().await,
             Command::Show(args) => args.run().await,
             Command::Resegment(args) => args.run().await,

@@ -8,20 +8,21 @@ use ringfence_api::{
     Error,
     v1::{
         self, AcceptAccountRequest, AccountSegments, CancelRequest, CloseAccountRequest,
-        ConfirmRequest, CreateAccountRequest, Decision, DeductRequest, DepositRequest, FindRequest,
-        FindResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
-        ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest, ReservationState,
-        ReserveRequest, SweepAccountRequest, TransferRequest,
-        counter_service_client::CounterServiceClient,
+        ConfirmRequest, CreateAccountRequest, Decision, DeductRequest, DepositRequest,
+        EffectKind as Kind, FindRequest, FindResponse, GetAccountRequest, GetAccountResponse,
+        GetBalanceRequest, GetHistoryRequest, ListAccountsRequest, ListAccountsResponse,
+        ResegmentAccountRequest, ReservationState, ReserveRequest, SweepAccountRequest,
+        TransferRequest, counter_service_client::CounterServiceClient,
     },
 };
 use ringfence_coordinator::name::Namespace;
 use ringfence_ring::ShardId;
 use ringfence_segment_lock::{
-    Account, Amount, Balance, CounterError, Durability, Ended, Found, Inspection, LostSegment,
-    LostSegments, ManifestError, RequestId, Reserved, Seen, Swept, Terms,
+    Account, AccountEffect, AccountHistory, Amount, Balance, CounterError, Durability, Ended,
+    Found, HistoryCursor, Inspection, LostSegment, LostSegments, ManifestError, RequestId,
+    Reserved, Seen, Swept, Terms,
     limits::SEGMENTS_MAX,
-    segment::{SegmentView, State},
+    segment::{CreditId, Effect, EffectKind, SegmentView, State},
 };
 use tonic::Status;
 
@@ -37,6 +38,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The same, for work on a whole account.
 const WORK_WITHIN: Duration = Duration::from_secs(60);
+
+/// Most effects in one answer.
+const HISTORY_LIMIT: u32 = 1_000;
 
 /// The accounts of a namespace.
 #[derive(Clone, Debug)]
@@ -130,6 +134,8 @@ impl Accounts {
             idempotency_at_least: length(terms.idempotency_at_least_ms),
             skew: length(terms.skew_ms),
             ids_max: u32::try_from(terms.ids_max).unwrap_or(u32::MAX),
+            effects_max: Some(u32::try_from(terms.effects_max).unwrap_or(u32::MAX)),
+            effects_for: length(terms.effects_for_ms),
         };
         change!(counter, ANSWER_WITHIN, create_account, request)?;
         Ok(counter)
@@ -229,6 +235,28 @@ impl RemoteCounter {
         let found =
             call!(self, ANSWER_WITHIN, find, request).map_err(|error| self.unread(error))?;
         decision(found)
+    }
+
+    pub(crate) async fn history(
+        &self,
+        from: &HistoryCursor,
+        limit: u32,
+    ) -> Result<AccountHistory, CounterError> {
+        let request = GetHistoryRequest {
+            account: self.place(),
+            cursor: from.to_string(),
+            since: None,
+            limit: limit.clamp(1, HISTORY_LIMIT),
+        };
+        let found =
+            call!(self, ANSWER_WITHIN, get_history, request).map_err(|error| self.unread(error))?;
+        let effects = found.effects.into_iter().map(effect);
+        Ok(AccountHistory {
+            effects: effects.collect::<Option<_>>().ok_or_else(malformed)?,
+            next: found.next.parse().map_err(|_| malformed())?,
+            is_end: found.end,
+            lost: found.lost_segments,
+        })
     }
 
     pub(crate) async fn balance(&self) -> Result<Balance, CounterError> {
@@ -352,8 +380,56 @@ fn ended(state: ReservationState) -> Result<Ended, CounterError> {
     }
 }
 
+fn malformed() -> CounterError {
+    failed::unknown("a coordinator of another release")
+}
+
+fn effect(found: v1::AccountEffect) -> Option<AccountEffect> {
+    let amount = Amount::new(found.amount).ok()?;
+    let id = || {
+        let id = found.id.clone()?;
+        RequestId::new(millis(id.created_at?), &id.name).ok()
+    };
+    let account = || Account::new(&found.counterpart).ok();
+    let kind = match found.kind() {
+        Kind::Deposited => EffectKind::Deposited(id()?),
+        Kind::Deducted => EffectKind::Deducted(id()?),
+        Kind::Reserved => EffectKind::Reserved(id()?),
+        Kind::Confirmed => EffectKind::Confirmed(id()?),
+        Kind::Cancelled => EffectKind::Cancelled(id()?),
+        Kind::Expired => EffectKind::Expired(id()?),
+        Kind::Sent => EffectKind::Sent(id()?, account()?),
+        Kind::Delivered => EffectKind::Delivered(id()?, account()?),
+        Kind::Returned => EffectKind::Returned(id()?, account()?),
+        Kind::Received => EffectKind::Received(CreditId {
+            id: id()?,
+            from: account()?,
+        }),
+        Kind::Lent => EffectKind::Lent {
+            to: found.other_segment,
+            seq: found.loan,
+        },
+        Kind::Landed => EffectKind::Landed {
+            from: found.other_segment,
+            seq: found.loan,
+        },
+        Kind::Unspecified => return None,
+    };
+    Some(AccountEffect {
+        segment: found.segment,
+        effect: Effect {
+            number: found.number,
+            at_ms: millis(found.at?),
+            kind,
+            amount,
+            value: found.available,
+            held: found.held,
+        },
+        follows_gap: found.follows_gap,
+    })
+}
+
 fn decision(found: FindResponse) -> Result<Found, CounterError> {
-    let malformed = || failed::unknown("a coordinator of another release");
     let amount = || Amount::new(found.amount).map_err(|_| malformed());
     let at = |time: Option<prost_types::Timestamp>| time.map(millis).ok_or_else(malformed);
     Ok(Found::Decided(match found.decision() {

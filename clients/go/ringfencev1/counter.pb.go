@@ -232,6 +232,99 @@ func (Decision) EnumDescriptor() ([]byte, []int) {
 	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{2}
 }
 
+// What changed.
+type EffectKind int32
+
+const (
+	// Not set.
+	EffectKind_EFFECT_KIND_UNSPECIFIED EffectKind = 0
+	// Available + amount: a deposit.
+	EffectKind_EFFECT_KIND_DEPOSITED EffectKind = 1
+	// Available - amount: a deduction.
+	EffectKind_EFFECT_KIND_DEDUCTED EffectKind = 2
+	// Available - amount, held + amount: a reservation.
+	EffectKind_EFFECT_KIND_RESERVED EffectKind = 3
+	// Held - amount: a reservation was spent.
+	EffectKind_EFFECT_KIND_CONFIRMED EffectKind = 4
+	// Held - amount, available + amount: a reservation was cancelled.
+	EffectKind_EFFECT_KIND_CANCELLED EffectKind = 5
+	// Held - amount, available + amount: a reservation came back at its deadline.
+	EffectKind_EFFECT_KIND_EXPIRED EffectKind = 6
+	// Available - amount, held + amount: a transfer has left.
+	EffectKind_EFFECT_KIND_SENT EffectKind = 7
+	// Held - amount: the other account has the amount.
+	EffectKind_EFFECT_KIND_DELIVERED EffectKind = 8
+	// Held - amount, available + amount: the other account refused the amount.
+	EffectKind_EFFECT_KIND_RETURNED EffectKind = 9
+	// Available + amount: a transfer from the other account.
+	EffectKind_EFFECT_KIND_RECEIVED EffectKind = 10
+	// Available - amount: it went to another segment of the account.
+	EffectKind_EFFECT_KIND_LENT EffectKind = 11
+	// Available + amount: it came from another segment of the account.
+	EffectKind_EFFECT_KIND_LANDED EffectKind = 12
+)
+
+// Enum value maps for EffectKind.
+var (
+	EffectKind_name = map[int32]string{
+		0:  "EFFECT_KIND_UNSPECIFIED",
+		1:  "EFFECT_KIND_DEPOSITED",
+		2:  "EFFECT_KIND_DEDUCTED",
+		3:  "EFFECT_KIND_RESERVED",
+		4:  "EFFECT_KIND_CONFIRMED",
+		5:  "EFFECT_KIND_CANCELLED",
+		6:  "EFFECT_KIND_EXPIRED",
+		7:  "EFFECT_KIND_SENT",
+		8:  "EFFECT_KIND_DELIVERED",
+		9:  "EFFECT_KIND_RETURNED",
+		10: "EFFECT_KIND_RECEIVED",
+		11: "EFFECT_KIND_LENT",
+		12: "EFFECT_KIND_LANDED",
+	}
+	EffectKind_value = map[string]int32{
+		"EFFECT_KIND_UNSPECIFIED": 0,
+		"EFFECT_KIND_DEPOSITED":   1,
+		"EFFECT_KIND_DEDUCTED":    2,
+		"EFFECT_KIND_RESERVED":    3,
+		"EFFECT_KIND_CONFIRMED":   4,
+		"EFFECT_KIND_CANCELLED":   5,
+		"EFFECT_KIND_EXPIRED":     6,
+		"EFFECT_KIND_SENT":        7,
+		"EFFECT_KIND_DELIVERED":   8,
+		"EFFECT_KIND_RETURNED":    9,
+		"EFFECT_KIND_RECEIVED":    10,
+		"EFFECT_KIND_LENT":        11,
+		"EFFECT_KIND_LANDED":      12,
+	}
+)
+
+func (x EffectKind) Enum() *EffectKind {
+	p := new(EffectKind)
+	*p = x
+	return p
+}
+
+func (x EffectKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EffectKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_ringfence_v1_counter_proto_enumTypes[3].Descriptor()
+}
+
+func (EffectKind) Type() protoreflect.EnumType {
+	return &file_ringfence_v1_counter_proto_enumTypes[3]
+}
+
+func (x EffectKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EffectKind.Descriptor instead.
+func (EffectKind) EnumDescriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{3}
+}
+
 // A condition of an account.
 type AccountCondition int32
 
@@ -273,11 +366,11 @@ func (x AccountCondition) String() string {
 }
 
 func (AccountCondition) Descriptor() protoreflect.EnumDescriptor {
-	return file_ringfence_v1_counter_proto_enumTypes[3].Descriptor()
+	return file_ringfence_v1_counter_proto_enumTypes[4].Descriptor()
 }
 
 func (AccountCondition) Type() protoreflect.EnumType {
-	return &file_ringfence_v1_counter_proto_enumTypes[3]
+	return &file_ringfence_v1_counter_proto_enumTypes[4]
 }
 
 func (x AccountCondition) Number() protoreflect.EnumNumber {
@@ -286,7 +379,7 @@ func (x AccountCondition) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AccountCondition.Descriptor instead.
 func (AccountCondition) EnumDescriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{3}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{4}
 }
 
 // An account.
@@ -405,7 +498,8 @@ type CreateAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The account.
 	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	// The number of segments: 1 to 1024. Default: 4.
+	// The number of segments: 1 to 1024. Default: 1. A hot account takes more changes with more
+	// segments on several shards.
 	Segments uint32 `protobuf:"varint,2,opt,name=segments,proto3" json:"segments,omitempty"`
 	// What an acknowledged change survives. It has to be set.
 	Durability Durability `protobuf:"varint,3,opt,name=durability,proto3,enum=ringfence.v1.Durability" json:"durability,omitempty"`
@@ -421,7 +515,12 @@ type CreateAccountRequest struct {
 	Skew *durationpb.Duration `protobuf:"bytes,7,opt,name=skew,proto3" json:"skew,omitempty"`
 	// The number of answers that one segment remembers: at most 10,000,000. Default:
 	// 8,000,000.
-	IdsMax        uint32 `protobuf:"varint,8,opt,name=ids_max,json=idsMax,proto3" json:"ids_max,omitempty"`
+	IdsMax uint32 `protobuf:"varint,8,opt,name=ids_max,json=idsMax,proto3" json:"ids_max,omitempty"`
+	// The number of effects that one segment keeps in its log: at most 100,000,000. 0: no log.
+	// Default: 100,000.
+	EffectsMax *uint32 `protobuf:"varint,9,opt,name=effects_max,json=effectsMax,proto3,oneof" json:"effects_max,omitempty"`
+	// How long an effect is kept: at most 10 years. Default: 7 days.
+	EffectsFor    *durationpb.Duration `protobuf:"bytes,10,opt,name=effects_for,json=effectsFor,proto3" json:"effects_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -510,6 +609,20 @@ func (x *CreateAccountRequest) GetIdsMax() uint32 {
 		return x.IdsMax
 	}
 	return 0
+}
+
+func (x *CreateAccountRequest) GetEffectsMax() uint32 {
+	if x != nil && x.EffectsMax != nil {
+		return *x.EffectsMax
+	}
+	return 0
+}
+
+func (x *CreateAccountRequest) GetEffectsFor() *durationpb.Duration {
+	if x != nil {
+		return x.EffectsFor
+	}
+	return nil
 }
 
 // The account exists.
@@ -1771,6 +1884,300 @@ func (x *FindResponse) GetForgottenUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+// The effects to read.
+type GetHistoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The account.
+	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// Where to go on: `next` of an answer of before. Empty: at the beginning.
+	Cursor string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Without a cursor: effects of this time or later. Unset: from the oldest on.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// The number of effects to return, about: at most 1,000; of each segment at least one.
+	// Default: 1,000.
+	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHistoryRequest) Reset() {
+	*x = GetHistoryRequest{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHistoryRequest) ProtoMessage() {}
+
+func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
+func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *GetHistoryRequest) GetAccount() *Account {
+	if x != nil {
+		return x.Account
+	}
+	return nil
+}
+
+func (x *GetHistoryRequest) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
+func (x *GetHistoryRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetHistoryRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// Effects of an account.
+type GetHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The effects. Those of one segment are in their order, and all are in the order of their
+	// times, by the clocks of their shards.
+	Effects []*AccountEffect `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"`
+	// Where to go on. At the end of the log, ask again later for new effects.
+	Next string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	// Whether there were no more effects.
+	End bool `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	// The numbers of segments that are lost, with their logs.
+	LostSegments  []uint32 `protobuf:"varint,4,rep,packed,name=lost_segments,json=lostSegments,proto3" json:"lost_segments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHistoryResponse) Reset() {
+	*x = GetHistoryResponse{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHistoryResponse) ProtoMessage() {}
+
+func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
+func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *GetHistoryResponse) GetEffects() []*AccountEffect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *GetHistoryResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *GetHistoryResponse) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+func (x *GetHistoryResponse) GetLostSegments() []uint32 {
+	if x != nil {
+		return x.LostSegments
+	}
+	return nil
+}
+
+// A change of the amounts in a segment.
+type AccountEffect struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the segment, from 0.
+	Segment uint32 `protobuf:"varint,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// The number of the effect in the segment.
+	Number uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// Whether effects of the segment are missing between the one that was read before and this
+	// one: dropped because of their age or number, or lost by the server.
+	FollowsGap bool `protobuf:"varint,3,opt,name=follows_gap,json=followsGap,proto3" json:"follows_gap,omitempty"`
+	// When it was made, by the clock of the shard.
+	At *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// What changed.
+	Kind EffectKind `protobuf:"varint,5,opt,name=kind,proto3,enum=ringfence.v1.EffectKind" json:"kind,omitempty"`
+	// The amount.
+	Amount int64 `protobuf:"varint,6,opt,name=amount,proto3" json:"amount,omitempty"`
+	// The id of the request. Unset: EFFECT_KIND_LENT, EFFECT_KIND_LANDED.
+	Id *RequestId `protobuf:"bytes,7,opt,name=id,proto3" json:"id,omitempty"`
+	// The name of the other account of a transfer.
+	Counterpart string `protobuf:"bytes,8,opt,name=counterpart,proto3" json:"counterpart,omitempty"`
+	// EFFECT_KIND_LENT, EFFECT_KIND_LANDED: the number of the other segment.
+	OtherSegment uint32 `protobuf:"varint,9,opt,name=other_segment,json=otherSegment,proto3" json:"other_segment,omitempty"`
+	// EFFECT_KIND_LENT, EFFECT_KIND_LANDED: the number of the loan, the same at both segments.
+	Loan uint64 `protobuf:"varint,10,opt,name=loan,proto3" json:"loan,omitempty"`
+	// The amount in the segment that can be spent, after the effect.
+	Available int64 `protobuf:"varint,11,opt,name=available,proto3" json:"available,omitempty"`
+	// The amount set aside in the segment, after the effect.
+	Held          int64 `protobuf:"varint,12,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccountEffect) Reset() {
+	*x = AccountEffect{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccountEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccountEffect) ProtoMessage() {}
+
+func (x *AccountEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccountEffect.ProtoReflect.Descriptor instead.
+func (*AccountEffect) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *AccountEffect) GetSegment() uint32 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *AccountEffect) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AccountEffect) GetFollowsGap() bool {
+	if x != nil {
+		return x.FollowsGap
+	}
+	return false
+}
+
+func (x *AccountEffect) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *AccountEffect) GetKind() EffectKind {
+	if x != nil {
+		return x.Kind
+	}
+	return EffectKind_EFFECT_KIND_UNSPECIFIED
+}
+
+func (x *AccountEffect) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *AccountEffect) GetId() *RequestId {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *AccountEffect) GetCounterpart() string {
+	if x != nil {
+		return x.Counterpart
+	}
+	return ""
+}
+
+func (x *AccountEffect) GetOtherSegment() uint32 {
+	if x != nil {
+		return x.OtherSegment
+	}
+	return 0
+}
+
+func (x *AccountEffect) GetLoan() uint64 {
+	if x != nil {
+		return x.Loan
+	}
+	return 0
+}
+
+func (x *AccountEffect) GetAvailable() int64 {
+	if x != nil {
+		return x.Available
+	}
+	return 0
+}
+
+func (x *AccountEffect) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
 // The account to look at.
 type GetAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1782,7 +2189,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +2201,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +2214,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetAccountRequest) GetAccount() *Account {
@@ -1831,7 +2238,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2250,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2263,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetAccountResponse) GetHomes() uint32 {
@@ -1886,7 +2293,7 @@ type AccountSegments struct {
 
 func (x *AccountSegments) Reset() {
 	*x = AccountSegments{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2305,7 @@ func (x *AccountSegments) String() string {
 func (*AccountSegments) ProtoMessage() {}
 
 func (x *AccountSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2318,7 @@ func (x *AccountSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegments.ProtoReflect.Descriptor instead.
 func (*AccountSegments) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AccountSegments) GetPresent() []*AccountSegment {
@@ -1947,7 +2354,7 @@ type AccountSegment struct {
 
 func (x *AccountSegment) Reset() {
 	*x = AccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1959,7 +2366,7 @@ func (x *AccountSegment) String() string {
 func (*AccountSegment) ProtoMessage() {}
 
 func (x *AccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1972,7 +2379,7 @@ func (x *AccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegment.ProtoReflect.Descriptor instead.
 func (*AccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AccountSegment) GetIndex() uint32 {
@@ -2023,7 +2430,7 @@ type LostAccountSegment struct {
 
 func (x *LostAccountSegment) Reset() {
 	*x = LostAccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2442,7 @@ func (x *LostAccountSegment) String() string {
 func (*LostAccountSegment) ProtoMessage() {}
 
 func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2455,7 @@ func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostAccountSegment.ProtoReflect.Descriptor instead.
 func (*LostAccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LostAccountSegment) GetIndex() uint32 {
@@ -2080,7 +2487,7 @@ type LastSeenSegment struct {
 
 func (x *LastSeenSegment) Reset() {
 	*x = LastSeenSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2499,7 @@ func (x *LastSeenSegment) String() string {
 func (*LastSeenSegment) ProtoMessage() {}
 
 func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2512,7 @@ func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastSeenSegment.ProtoReflect.Descriptor instead.
 func (*LastSeenSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LastSeenSegment) GetAmount() int64 {
@@ -2144,7 +2551,7 @@ type ListAccountsRequest struct {
 
 func (x *ListAccountsRequest) Reset() {
 	*x = ListAccountsRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2563,7 @@ func (x *ListAccountsRequest) String() string {
 func (*ListAccountsRequest) ProtoMessage() {}
 
 func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2576,7 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListAccountsRequest) GetNamespace() string {
@@ -2208,7 +2615,7 @@ type ListAccountsResponse struct {
 
 func (x *ListAccountsResponse) Reset() {
 	*x = ListAccountsResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2627,7 @@ func (x *ListAccountsResponse) String() string {
 func (*ListAccountsResponse) ProtoMessage() {}
 
 func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2640,7 @@ func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
 func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListAccountsResponse) GetShard() string {
@@ -2272,7 +2679,7 @@ type ListedAccount struct {
 
 func (x *ListedAccount) Reset() {
 	*x = ListedAccount{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2284,7 +2691,7 @@ func (x *ListedAccount) String() string {
 func (*ListedAccount) ProtoMessage() {}
 
 func (x *ListedAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2297,7 +2704,7 @@ func (x *ListedAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListedAccount.ProtoReflect.Descriptor instead.
 func (*ListedAccount) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListedAccount) GetName() string {
@@ -2334,7 +2741,7 @@ type ResegmentAccountRequest struct {
 
 func (x *ResegmentAccountRequest) Reset() {
 	*x = ResegmentAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2753,7 @@ func (x *ResegmentAccountRequest) String() string {
 func (*ResegmentAccountRequest) ProtoMessage() {}
 
 func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2766,7 @@ func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountRequest.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ResegmentAccountRequest) GetAccount() *Account {
@@ -2385,7 +2792,7 @@ type ResegmentAccountResponse struct {
 
 func (x *ResegmentAccountResponse) Reset() {
 	*x = ResegmentAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2804,7 @@ func (x *ResegmentAccountResponse) String() string {
 func (*ResegmentAccountResponse) ProtoMessage() {}
 
 func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2817,7 @@ func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountResponse.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
 }
 
 // The account to close.
@@ -2424,7 +2831,7 @@ type CloseAccountRequest struct {
 
 func (x *CloseAccountRequest) Reset() {
 	*x = CloseAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2843,7 @@ func (x *CloseAccountRequest) String() string {
 func (*CloseAccountRequest) ProtoMessage() {}
 
 func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2856,7 @@ func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountRequest.ProtoReflect.Descriptor instead.
 func (*CloseAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CloseAccountRequest) GetAccount() *Account {
@@ -2468,7 +2875,7 @@ type CloseAccountResponse struct {
 
 func (x *CloseAccountResponse) Reset() {
 	*x = CloseAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2887,7 @@ func (x *CloseAccountResponse) String() string {
 func (*CloseAccountResponse) ProtoMessage() {}
 
 func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2900,7 @@ func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountResponse.ProtoReflect.Descriptor instead.
 func (*CloseAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
 }
 
 // The account to sweep.
@@ -2507,7 +2914,7 @@ type SweepAccountRequest struct {
 
 func (x *SweepAccountRequest) Reset() {
 	*x = SweepAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2926,7 @@ func (x *SweepAccountRequest) String() string {
 func (*SweepAccountRequest) ProtoMessage() {}
 
 func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2939,7 @@ func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountRequest.ProtoReflect.Descriptor instead.
 func (*SweepAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SweepAccountRequest) GetAccount() *Account {
@@ -2563,7 +2970,7 @@ type SweepAccountResponse struct {
 
 func (x *SweepAccountResponse) Reset() {
 	*x = SweepAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2982,7 @@ func (x *SweepAccountResponse) String() string {
 func (*SweepAccountResponse) ProtoMessage() {}
 
 func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2995,7 @@ func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountResponse.ProtoReflect.Descriptor instead.
 func (*SweepAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SweepAccountResponse) GetExpired() uint64 {
@@ -2646,7 +3053,7 @@ type AccountFailure struct {
 
 func (x *AccountFailure) Reset() {
 	*x = AccountFailure{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +3065,7 @@ func (x *AccountFailure) String() string {
 func (*AccountFailure) ProtoMessage() {}
 
 func (x *AccountFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +3078,7 @@ func (x *AccountFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountFailure.ProtoReflect.Descriptor instead.
 func (*AccountFailure) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AccountFailure) GetError() *ErrorDetail {
@@ -2699,7 +3106,7 @@ type AcceptAccountRequest struct {
 
 func (x *AcceptAccountRequest) Reset() {
 	*x = AcceptAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2711,7 +3118,7 @@ func (x *AcceptAccountRequest) String() string {
 func (*AcceptAccountRequest) ProtoMessage() {}
 
 func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2724,7 +3131,7 @@ func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountRequest.ProtoReflect.Descriptor instead.
 func (*AcceptAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AcceptAccountRequest) GetAccount() *Account {
@@ -2745,7 +3152,7 @@ type AcceptAccountResponse struct {
 
 func (x *AcceptAccountResponse) Reset() {
 	*x = AcceptAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +3164,7 @@ func (x *AcceptAccountResponse) String() string {
 func (*AcceptAccountResponse) ProtoMessage() {}
 
 func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +3177,7 @@ func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountResponse.ProtoReflect.Descriptor instead.
 func (*AcceptAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AcceptAccountResponse) GetBefore() *AccountSegments {
@@ -2791,7 +3198,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\tRequestId\x129\n" +
 	"\n" +
 	"created_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x92\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x84\x04\n" +
 	"\x14CreateAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x1a\n" +
 	"\bsegments\x18\x02 \x01(\rR\bsegments\x128\n" +
@@ -2802,7 +3209,13 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x0fidempotency_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x12K\n" +
 	"\x14idempotency_at_least\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x12idempotencyAtLeast\x12-\n" +
 	"\x04skew\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04skew\x12\x17\n" +
-	"\aids_max\x18\b \x01(\rR\x06idsMax\"\x17\n" +
+	"\aids_max\x18\b \x01(\rR\x06idsMax\x12$\n" +
+	"\veffects_max\x18\t \x01(\rH\x00R\n" +
+	"effectsMax\x88\x01\x01\x12:\n" +
+	"\veffects_for\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"effectsForB\x0e\n" +
+	"\f_effects_max\"\x17\n" +
 	"\x15CreateAccountResponse\"\x82\x01\n" +
 	"\x0eDepositRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
@@ -2870,7 +3283,32 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x06amount\x18\x02 \x01(\x03R\x06amount\x126\n" +
 	"\bdeadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\tR\x02to\x12C\n" +
-	"\x0fforgotten_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"D\n" +
+	"\x0fforgotten_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"\xa4\x01\n" +
+	"\x11GetHistoryRequest\x12/\n" +
+	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x16\n" +
+	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"\x96\x01\n" +
+	"\x12GetHistoryResponse\x125\n" +
+	"\aeffects\x18\x01 \x03(\v2\x1b.ringfence.v1.AccountEffectR\aeffects\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\bR\x03end\x12#\n" +
+	"\rlost_segments\x18\x04 \x03(\rR\flostSegments\"\x8a\x03\n" +
+	"\rAccountEffect\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\rR\asegment\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x1f\n" +
+	"\vfollows_gap\x18\x03 \x01(\bR\n" +
+	"followsGap\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12,\n" +
+	"\x04kind\x18\x05 \x01(\x0e2\x18.ringfence.v1.EffectKindR\x04kind\x12\x16\n" +
+	"\x06amount\x18\x06 \x01(\x03R\x06amount\x12'\n" +
+	"\x02id\x18\a \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12 \n" +
+	"\vcounterpart\x18\b \x01(\tR\vcounterpart\x12#\n" +
+	"\rother_segment\x18\t \x01(\rR\fotherSegment\x12\x12\n" +
+	"\x04loan\x18\n" +
+	" \x01(\x04R\x04loan\x12\x1c\n" +
+	"\tavailable\x18\v \x01(\x03R\tavailable\x12\x12\n" +
+	"\x04held\x18\f \x01(\x03R\x04held\"D\n" +
 	"\x11GetAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"t\n" +
 	"\x12GetAccountResponse\x12\x19\n" +
@@ -2955,12 +3393,28 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x11DECISION_RETURNED\x10\t\x12\x17\n" +
 	"\x13DECISION_NEVER_SEEN\x10\n" +
 	"\x12\x16\n" +
-	"\x12DECISION_FORGOTTEN\x10\v*\x8d\x01\n" +
+	"\x12DECISION_FORGOTTEN\x10\v*\xda\x02\n" +
+	"\n" +
+	"EffectKind\x12\x1b\n" +
+	"\x17EFFECT_KIND_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15EFFECT_KIND_DEPOSITED\x10\x01\x12\x18\n" +
+	"\x14EFFECT_KIND_DEDUCTED\x10\x02\x12\x18\n" +
+	"\x14EFFECT_KIND_RESERVED\x10\x03\x12\x19\n" +
+	"\x15EFFECT_KIND_CONFIRMED\x10\x04\x12\x19\n" +
+	"\x15EFFECT_KIND_CANCELLED\x10\x05\x12\x17\n" +
+	"\x13EFFECT_KIND_EXPIRED\x10\x06\x12\x14\n" +
+	"\x10EFFECT_KIND_SENT\x10\a\x12\x19\n" +
+	"\x15EFFECT_KIND_DELIVERED\x10\b\x12\x18\n" +
+	"\x14EFFECT_KIND_RETURNED\x10\t\x12\x18\n" +
+	"\x14EFFECT_KIND_RECEIVED\x10\n" +
+	"\x12\x14\n" +
+	"\x10EFFECT_KIND_LENT\x10\v\x12\x16\n" +
+	"\x12EFFECT_KIND_LANDED\x10\f*\x8d\x01\n" +
 	"\x10AccountCondition\x12!\n" +
 	"\x1dACCOUNT_CONDITION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aACCOUNT_CONDITION_IN_DOUBT\x10\x01\x12\x1a\n" +
 	"\x16ACCOUNT_CONDITION_LOST\x10\x02\x12\x1a\n" +
-	"\x16ACCOUNT_CONDITION_HELD\x10\x032\x90\n" +
+	"\x16ACCOUNT_CONDITION_HELD\x10\x032\xe1\n" +
 	"\n" +
 	"\x0eCounterService\x12X\n" +
 	"\rCreateAccount\x12\".ringfence.v1.CreateAccountRequest\x1a#.ringfence.v1.CreateAccountResponse\x12F\n" +
@@ -2974,6 +3428,8 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\bTransfer\x12\x1d.ringfence.v1.TransferRequest\x1a\x1e.ringfence.v1.TransferResponse\x12R\n" +
 	"\vBatchChange\x12 .ringfence.v1.BatchChangeRequest\x1a!.ringfence.v1.BatchChangeResponse\x12=\n" +
 	"\x04Find\x12\x19.ringfence.v1.FindRequest\x1a\x1a.ringfence.v1.FindResponse\x12O\n" +
+	"\n" +
+	"GetHistory\x12\x1f.ringfence.v1.GetHistoryRequest\x1a .ringfence.v1.GetHistoryResponse\x12O\n" +
 	"\n" +
 	"GetAccount\x12\x1f.ringfence.v1.GetAccountRequest\x1a .ringfence.v1.GetAccountResponse\x12W\n" +
 	"\fListAccounts\x12!.ringfence.v1.ListAccountsRequest\x1a\".ringfence.v1.ListAccountsResponse0\x01\x12a\n" +
@@ -2995,152 +3451,165 @@ func file_ringfence_v1_counter_proto_rawDescGZIP() []byte {
 	return file_ringfence_v1_counter_proto_rawDescData
 }
 
-var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_ringfence_v1_counter_proto_goTypes = []any{
 	(Durability)(0),                  // 0: ringfence.v1.Durability
 	(ReservationState)(0),            // 1: ringfence.v1.ReservationState
 	(Decision)(0),                    // 2: ringfence.v1.Decision
-	(AccountCondition)(0),            // 3: ringfence.v1.AccountCondition
-	(*Account)(nil),                  // 4: ringfence.v1.Account
-	(*RequestId)(nil),                // 5: ringfence.v1.RequestId
-	(*CreateAccountRequest)(nil),     // 6: ringfence.v1.CreateAccountRequest
-	(*CreateAccountResponse)(nil),    // 7: ringfence.v1.CreateAccountResponse
-	(*DepositRequest)(nil),           // 8: ringfence.v1.DepositRequest
-	(*DepositResponse)(nil),          // 9: ringfence.v1.DepositResponse
-	(*DeductRequest)(nil),            // 10: ringfence.v1.DeductRequest
-	(*DeductResponse)(nil),           // 11: ringfence.v1.DeductResponse
-	(*GetBalanceRequest)(nil),        // 12: ringfence.v1.GetBalanceRequest
-	(*GetBalanceResponse)(nil),       // 13: ringfence.v1.GetBalanceResponse
-	(*ReserveRequest)(nil),           // 14: ringfence.v1.ReserveRequest
-	(*ReserveResponse)(nil),          // 15: ringfence.v1.ReserveResponse
-	(*ConfirmRequest)(nil),           // 16: ringfence.v1.ConfirmRequest
-	(*ConfirmResponse)(nil),          // 17: ringfence.v1.ConfirmResponse
-	(*CancelRequest)(nil),            // 18: ringfence.v1.CancelRequest
-	(*CancelResponse)(nil),           // 19: ringfence.v1.CancelResponse
-	(*TransferRequest)(nil),          // 20: ringfence.v1.TransferRequest
-	(*TransferResponse)(nil),         // 21: ringfence.v1.TransferResponse
-	(*BatchChangeRequest)(nil),       // 22: ringfence.v1.BatchChangeRequest
-	(*Change)(nil),                   // 23: ringfence.v1.Change
-	(*BatchChangeResponse)(nil),      // 24: ringfence.v1.BatchChangeResponse
-	(*ChangeAnswer)(nil),             // 25: ringfence.v1.ChangeAnswer
-	(*FindRequest)(nil),              // 26: ringfence.v1.FindRequest
-	(*FindResponse)(nil),             // 27: ringfence.v1.FindResponse
-	(*GetAccountRequest)(nil),        // 28: ringfence.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 29: ringfence.v1.GetAccountResponse
-	(*AccountSegments)(nil),          // 30: ringfence.v1.AccountSegments
-	(*AccountSegment)(nil),           // 31: ringfence.v1.AccountSegment
-	(*LostAccountSegment)(nil),       // 32: ringfence.v1.LostAccountSegment
-	(*LastSeenSegment)(nil),          // 33: ringfence.v1.LastSeenSegment
-	(*ListAccountsRequest)(nil),      // 34: ringfence.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),     // 35: ringfence.v1.ListAccountsResponse
-	(*ListedAccount)(nil),            // 36: ringfence.v1.ListedAccount
-	(*ResegmentAccountRequest)(nil),  // 37: ringfence.v1.ResegmentAccountRequest
-	(*ResegmentAccountResponse)(nil), // 38: ringfence.v1.ResegmentAccountResponse
-	(*CloseAccountRequest)(nil),      // 39: ringfence.v1.CloseAccountRequest
-	(*CloseAccountResponse)(nil),     // 40: ringfence.v1.CloseAccountResponse
-	(*SweepAccountRequest)(nil),      // 41: ringfence.v1.SweepAccountRequest
-	(*SweepAccountResponse)(nil),     // 42: ringfence.v1.SweepAccountResponse
-	(*AccountFailure)(nil),           // 43: ringfence.v1.AccountFailure
-	(*AcceptAccountRequest)(nil),     // 44: ringfence.v1.AcceptAccountRequest
-	(*AcceptAccountResponse)(nil),    // 45: ringfence.v1.AcceptAccountResponse
-	(*timestamppb.Timestamp)(nil),    // 46: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 47: google.protobuf.Duration
-	(*ErrorDetail)(nil),              // 48: ringfence.v1.ErrorDetail
+	(EffectKind)(0),                  // 3: ringfence.v1.EffectKind
+	(AccountCondition)(0),            // 4: ringfence.v1.AccountCondition
+	(*Account)(nil),                  // 5: ringfence.v1.Account
+	(*RequestId)(nil),                // 6: ringfence.v1.RequestId
+	(*CreateAccountRequest)(nil),     // 7: ringfence.v1.CreateAccountRequest
+	(*CreateAccountResponse)(nil),    // 8: ringfence.v1.CreateAccountResponse
+	(*DepositRequest)(nil),           // 9: ringfence.v1.DepositRequest
+	(*DepositResponse)(nil),          // 10: ringfence.v1.DepositResponse
+	(*DeductRequest)(nil),            // 11: ringfence.v1.DeductRequest
+	(*DeductResponse)(nil),           // 12: ringfence.v1.DeductResponse
+	(*GetBalanceRequest)(nil),        // 13: ringfence.v1.GetBalanceRequest
+	(*GetBalanceResponse)(nil),       // 14: ringfence.v1.GetBalanceResponse
+	(*ReserveRequest)(nil),           // 15: ringfence.v1.ReserveRequest
+	(*ReserveResponse)(nil),          // 16: ringfence.v1.ReserveResponse
+	(*ConfirmRequest)(nil),           // 17: ringfence.v1.ConfirmRequest
+	(*ConfirmResponse)(nil),          // 18: ringfence.v1.ConfirmResponse
+	(*CancelRequest)(nil),            // 19: ringfence.v1.CancelRequest
+	(*CancelResponse)(nil),           // 20: ringfence.v1.CancelResponse
+	(*TransferRequest)(nil),          // 21: ringfence.v1.TransferRequest
+	(*TransferResponse)(nil),         // 22: ringfence.v1.TransferResponse
+	(*BatchChangeRequest)(nil),       // 23: ringfence.v1.BatchChangeRequest
+	(*Change)(nil),                   // 24: ringfence.v1.Change
+	(*BatchChangeResponse)(nil),      // 25: ringfence.v1.BatchChangeResponse
+	(*ChangeAnswer)(nil),             // 26: ringfence.v1.ChangeAnswer
+	(*FindRequest)(nil),              // 27: ringfence.v1.FindRequest
+	(*FindResponse)(nil),             // 28: ringfence.v1.FindResponse
+	(*GetHistoryRequest)(nil),        // 29: ringfence.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),       // 30: ringfence.v1.GetHistoryResponse
+	(*AccountEffect)(nil),            // 31: ringfence.v1.AccountEffect
+	(*GetAccountRequest)(nil),        // 32: ringfence.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 33: ringfence.v1.GetAccountResponse
+	(*AccountSegments)(nil),          // 34: ringfence.v1.AccountSegments
+	(*AccountSegment)(nil),           // 35: ringfence.v1.AccountSegment
+	(*LostAccountSegment)(nil),       // 36: ringfence.v1.LostAccountSegment
+	(*LastSeenSegment)(nil),          // 37: ringfence.v1.LastSeenSegment
+	(*ListAccountsRequest)(nil),      // 38: ringfence.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 39: ringfence.v1.ListAccountsResponse
+	(*ListedAccount)(nil),            // 40: ringfence.v1.ListedAccount
+	(*ResegmentAccountRequest)(nil),  // 41: ringfence.v1.ResegmentAccountRequest
+	(*ResegmentAccountResponse)(nil), // 42: ringfence.v1.ResegmentAccountResponse
+	(*CloseAccountRequest)(nil),      // 43: ringfence.v1.CloseAccountRequest
+	(*CloseAccountResponse)(nil),     // 44: ringfence.v1.CloseAccountResponse
+	(*SweepAccountRequest)(nil),      // 45: ringfence.v1.SweepAccountRequest
+	(*SweepAccountResponse)(nil),     // 46: ringfence.v1.SweepAccountResponse
+	(*AccountFailure)(nil),           // 47: ringfence.v1.AccountFailure
+	(*AcceptAccountRequest)(nil),     // 48: ringfence.v1.AcceptAccountRequest
+	(*AcceptAccountResponse)(nil),    // 49: ringfence.v1.AcceptAccountResponse
+	(*timestamppb.Timestamp)(nil),    // 50: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 51: google.protobuf.Duration
+	(*ErrorDetail)(nil),              // 52: ringfence.v1.ErrorDetail
 }
 var file_ringfence_v1_counter_proto_depIdxs = []int32{
-	46, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
-	4,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
+	50, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
+	5,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
 	0,  // 2: ringfence.v1.CreateAccountRequest.durability:type_name -> ringfence.v1.Durability
-	47, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
-	47, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
-	47, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
-	4,  // 6: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
-	5,  // 7: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
-	4,  // 8: ringfence.v1.DeductRequest.account:type_name -> ringfence.v1.Account
-	5,  // 9: ringfence.v1.DeductRequest.id:type_name -> ringfence.v1.RequestId
-	4,  // 10: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
-	4,  // 11: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
-	5,  // 12: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
-	46, // 13: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
-	1,  // 14: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
-	4,  // 15: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
-	5,  // 16: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
-	1,  // 17: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
-	4,  // 18: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
-	5,  // 19: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
-	1,  // 20: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
-	4,  // 21: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
-	5,  // 22: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
-	23, // 23: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
-	8,  // 24: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
-	10, // 25: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
-	14, // 26: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
-	16, // 27: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
-	18, // 28: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
-	20, // 29: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
-	25, // 30: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
-	43, // 31: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
-	1,  // 32: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
-	4,  // 33: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
-	5,  // 34: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
-	2,  // 35: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
-	46, // 36: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
-	46, // 37: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
-	4,  // 38: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
-	30, // 39: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
-	31, // 40: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
-	32, // 41: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
-	33, // 42: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
-	46, // 43: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
-	3,  // 44: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
-	36, // 45: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
-	30, // 46: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
-	43, // 47: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
-	4,  // 48: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
-	4,  // 49: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
-	4,  // 50: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
-	43, // 51: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
-	48, // 52: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
-	4,  // 53: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
-	30, // 54: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	6,  // 55: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	8,  // 56: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	10, // 57: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	12, // 58: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	14, // 59: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	16, // 60: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	18, // 61: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	20, // 62: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	22, // 63: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
-	26, // 64: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
-	28, // 65: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	34, // 66: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
-	37, // 67: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	39, // 68: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	41, // 69: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	44, // 70: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	7,  // 71: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	9,  // 72: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	11, // 73: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	13, // 74: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	15, // 75: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	17, // 76: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	19, // 77: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	21, // 78: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	24, // 79: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
-	27, // 80: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
-	29, // 81: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	35, // 82: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
-	38, // 83: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	40, // 84: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	42, // 85: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	45, // 86: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	71, // [71:87] is the sub-list for method output_type
-	55, // [55:71] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	51, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
+	51, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
+	51, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
+	51, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
+	5,  // 7: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
+	6,  // 8: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
+	5,  // 9: ringfence.v1.DeductRequest.account:type_name -> ringfence.v1.Account
+	6,  // 10: ringfence.v1.DeductRequest.id:type_name -> ringfence.v1.RequestId
+	5,  // 11: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
+	5,  // 12: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
+	6,  // 13: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
+	50, // 14: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
+	1,  // 15: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
+	5,  // 16: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
+	6,  // 17: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
+	1,  // 18: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
+	5,  // 19: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
+	6,  // 20: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
+	1,  // 21: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
+	5,  // 22: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
+	6,  // 23: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
+	24, // 24: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
+	9,  // 25: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
+	11, // 26: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
+	15, // 27: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
+	17, // 28: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
+	19, // 29: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
+	21, // 30: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
+	26, // 31: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
+	47, // 32: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
+	1,  // 33: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
+	5,  // 34: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
+	6,  // 35: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
+	2,  // 36: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
+	50, // 37: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
+	50, // 38: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
+	5,  // 39: ringfence.v1.GetHistoryRequest.account:type_name -> ringfence.v1.Account
+	50, // 40: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
+	31, // 41: ringfence.v1.GetHistoryResponse.effects:type_name -> ringfence.v1.AccountEffect
+	50, // 42: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
+	3,  // 43: ringfence.v1.AccountEffect.kind:type_name -> ringfence.v1.EffectKind
+	6,  // 44: ringfence.v1.AccountEffect.id:type_name -> ringfence.v1.RequestId
+	5,  // 45: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
+	34, // 46: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
+	35, // 47: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
+	36, // 48: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
+	37, // 49: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
+	50, // 50: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
+	4,  // 51: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
+	40, // 52: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
+	34, // 53: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
+	47, // 54: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
+	5,  // 55: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 56: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 57: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
+	47, // 58: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
+	52, // 59: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
+	5,  // 60: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
+	34, // 61: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
+	7,  // 62: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	9,  // 63: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	11, // 64: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	13, // 65: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	15, // 66: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	17, // 67: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	19, // 68: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	21, // 69: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	23, // 70: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	27, // 71: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	29, // 72: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
+	32, // 73: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	38, // 74: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	41, // 75: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	43, // 76: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	45, // 77: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	48, // 78: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	8,  // 79: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	10, // 80: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	12, // 81: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	14, // 82: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	16, // 83: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	18, // 84: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	20, // 85: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	22, // 86: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	25, // 87: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	28, // 88: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	30, // 89: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
+	33, // 90: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	39, // 91: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	42, // 92: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	44, // 93: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	46, // 94: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	49, // 95: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	79, // [79:96] is the sub-list for method output_type
+	62, // [62:79] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }
@@ -3149,6 +3618,7 @@ func file_ringfence_v1_counter_proto_init() {
 		return
 	}
 	file_ringfence_v1_error_proto_init()
+	file_ringfence_v1_counter_proto_msgTypes[2].OneofWrappers = []any{}
 	file_ringfence_v1_counter_proto_msgTypes[19].OneofWrappers = []any{
 		(*Change_Deposit)(nil),
 		(*Change_Deduct)(nil),
@@ -3157,14 +3627,14 @@ func file_ringfence_v1_counter_proto_init() {
 		(*Change_Cancel)(nil),
 		(*Change_Transfer)(nil),
 	}
-	file_ringfence_v1_counter_proto_msgTypes[25].OneofWrappers = []any{}
+	file_ringfence_v1_counter_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_counter_proto_rawDesc), len(file_ringfence_v1_counter_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   42,
+			NumEnums:      5,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	CounterService_Transfer_FullMethodName         = "/ringfence.v1.CounterService/Transfer"
 	CounterService_BatchChange_FullMethodName      = "/ringfence.v1.CounterService/BatchChange"
 	CounterService_Find_FullMethodName             = "/ringfence.v1.CounterService/Find"
+	CounterService_GetHistory_FullMethodName       = "/ringfence.v1.CounterService/GetHistory"
 	CounterService_GetAccount_FullMethodName       = "/ringfence.v1.CounterService/GetAccount"
 	CounterService_ListAccounts_FullMethodName     = "/ringfence.v1.CounterService/ListAccounts"
 	CounterService_ResegmentAccount_FullMethodName = "/ringfence.v1.CounterService/ResegmentAccount"
@@ -67,6 +68,9 @@ type CounterServiceClient interface {
 	// Returns what was decided on the request with an id. Decides nothing. Needs the role
 	// `read`.
 	Find(ctx context.Context, in *FindRequest, opts ...grpc.CallOption) (*FindResponse, error)
+	// Reads the log of an account: every change of its amounts, oldest first. Needs the role
+	// `read`.
+	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
 	// Returns the segments of an account.
 	GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error)
 	// Lists the accounts of a namespace, with their segments. It is not a snapshot. Needs the
@@ -191,6 +195,16 @@ func (c *counterServiceClient) Find(ctx context.Context, in *FindRequest, opts .
 	return out, nil
 }
 
+func (c *counterServiceClient) GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetHistoryResponse)
+	err := c.cc.Invoke(ctx, CounterService_GetHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *counterServiceClient) GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetAccountResponse)
@@ -290,6 +304,9 @@ type CounterServiceServer interface {
 	// Returns what was decided on the request with an id. Decides nothing. Needs the role
 	// `read`.
 	Find(context.Context, *FindRequest) (*FindResponse, error)
+	// Reads the log of an account: every change of its amounts, oldest first. Needs the role
+	// `read`.
+	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
 	// Returns the segments of an account.
 	GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error)
 	// Lists the accounts of a namespace, with their segments. It is not a snapshot. Needs the
@@ -343,6 +360,9 @@ func (UnimplementedCounterServiceServer) BatchChange(context.Context, *BatchChan
 }
 func (UnimplementedCounterServiceServer) Find(context.Context, *FindRequest) (*FindResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Find not implemented")
+}
+func (UnimplementedCounterServiceServer) GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method GetHistory not implemented")
 }
 func (UnimplementedCounterServiceServer) GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method GetAccount not implemented")
@@ -563,6 +583,24 @@ func _CounterService_Find_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CounterService_GetHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CounterServiceServer).GetHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CounterService_GetHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CounterServiceServer).GetHistory(ctx, req.(*GetHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CounterService_GetAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetAccountRequest)
 	if err := dec(in); err != nil {
@@ -710,6 +748,10 @@ var CounterService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Find",
 			Handler:    _CounterService_Find_Handler,
+		},
+		{
+			MethodName: "GetHistory",
+			Handler:    _CounterService_GetHistory_Handler,
 		},
 		{
 			MethodName: "GetAccount",

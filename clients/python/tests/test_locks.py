@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 import ringfence
-from ringfence import Change, Client, Decision, LockLost, NotAcquired, Outcome, Reservation, _rules
+from ringfence import Change, Client, Decision, EffectKind, LockLost, NotAcquired, Outcome, Reservation, _rules
 from ringfence._clock import now
 
 from conftest import (
@@ -509,6 +509,41 @@ def test_a_request_is_found(client: Client, key: str) -> None:
         return found.decision is Decision.FORGOTTEN and found.forgotten_until is not None
 
     eventually(is_forgotten)
+
+
+def test_the_log_has_every_effect_once(client: Client, key: str) -> None:
+    account, other = client.account(key), client.account(f"{key}/other")
+    account.create("memory", segments=1)
+    other.create("memory", segments=1)
+    gift, held, payment = (ringfence.RequestId.new(name) for name in ("gift", "held", "payment"))
+    account.deposit(gift, 100)
+    account.deposit(gift, 100)
+    account.reserve(held, 5, held.created_at_ms / 1000 + 60)
+    account.confirm(held)
+    first = account.history(limit=2)
+    kinds = [effect.kind for effect in first.effects]
+    assert kinds == [EffectKind.DEPOSITED, EffectKind.RESERVED] and not first.end
+    assert first.effects[0].request == gift
+    account.transfer(payment, 30, f"{key}/other")
+    rest = account.history(first.next)
+    told = [(effect.kind, effect.available, effect.held) for effect in rest.effects]
+    assert told == [
+        (EffectKind.CONFIRMED, 95, 0),
+        (EffectKind.SENT, 65, 30),
+        (EffectKind.DELIVERED, 65, 0),
+    ]
+    assert rest.end and rest.effects[1].counterpart == f"{key}/other"
+    assert account.history(rest.next).effects == []
+    (received,) = other.history(since=gift.created_at_ms / 1000 - 60).effects
+    assert (received.kind, received.request, received.counterpart) == (
+        EffectKind.RECEIVED,
+        payment,
+        key,
+    )
+    unlogged = client.account(f"{key}/unlogged")
+    unlogged.create("memory", effects_max=0)
+    with pytest.raises(ringfence.InvalidInput):
+        unlogged.history()
 
 
 def test_many_changes_are_made_and_each_fails_alone(client: Client, key: str) -> None:

@@ -24,7 +24,7 @@
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
     RequestId,
-    segment::{Credit, CreditId, Entry, Final, Segment},
+    segment::{Credit, CreditId, Effect, Entry, Final, Segment},
 };
 
 use super::Cursor;
@@ -153,6 +153,8 @@ pub enum Row {
     Credit(CreditId, Credit),
     /// A final answer's place in the order in which they became final.
     Final(usize, Final),
+    /// An effect, by its number.
+    Effect(Effect),
     /// A row as stored on a server. A topology has either shards in memory or shards on servers, never both.
     Stored {
         /// The number of its part, as in the scripts.

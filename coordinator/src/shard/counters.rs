@@ -52,10 +52,12 @@ impl CounterOp {
 
     /// Whether it changes nothing, apart from reservations that have ended.
     pub fn only_reads(&self) -> bool {
-        use SegmentRequest::{Collect, Find, Inspect, Pinned, ReadCopy, Sent};
+        use SegmentRequest::{Collect, Find, History, Inspect, Pinned, ReadCopy, Sent};
         match self {
             Self::Segment(Collect(collect)) => collect.freeze.is_none(),
-            Self::Segment(Find(_) | Sent(_) | Pinned(_) | Inspect(_) | ReadCopy(_))
+            Self::Segment(
+                Find(_) | History(_) | Sent(_) | Pinned(_) | Inspect(_) | ReadCopy(_),
+            )
             | Self::ReadManifest => true,
             Self::Segment(_) | Self::SwapManifest { .. } => false,
         }

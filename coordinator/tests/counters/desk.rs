@@ -98,6 +98,10 @@ pub(crate) fn key(name: &str) -> LockKey {
     LockKey::new(&namespace, name.as_bytes(), SlotCount::new(16).unwrap()).unwrap()
 }
 
+pub(crate) fn now_ms() -> u64 {
+    BootClock.unix().as_millis() as u64
+}
+
 /// A request of the test's beginning.
 pub(crate) fn id(name: &str) -> RequestId {
     static TIME_MS: LazyLock<u64> = LazyLock::new(|| BootClock.unix().as_millis() as u64);
@@ -129,6 +133,7 @@ pub(crate) fn op(id: &RequestId, change: Change) -> Op {
         change,
         generation: 1,
         lands: Vec::new(),
+        logged: true,
         caller: caller(1),
     }
 }

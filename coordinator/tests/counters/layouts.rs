@@ -1,7 +1,7 @@
 //! Segments made, and prepared for layouts.
 
 use ringfence_segment_lock::{
-    Durability, Terms,
+    Terms,
     segment::{Create, Prepare},
 };
 
@@ -26,7 +26,8 @@ pub(crate) fn create(began_ms: u64, generation: u64, terms: u8) -> Create {
             idempotency_at_least_ms: [20_000, 60_000, 30_000][usize::from(terms)],
             skew_ms: SKEW_MS,
             ids_max: [3, 1_000, 1_000][usize::from(terms)],
-            durability: Durability::Memory,
+            effects_max: [0, 100_000, 100_000][usize::from(terms)],
+            ..Terms::in_memory()
         },
     }
 }

@@ -57,6 +57,7 @@ async fn foreign_values_are_left_alone_and_others_are_answered() {
         ("seg", Change::Deposit { amount }),
         ("ids", Change::Deposit { amount }),
         ("order", Change::Deposit { amount }),
+        ("log", Change::Deposit { amount }),
         (
             "due",
             Change::Reserve {

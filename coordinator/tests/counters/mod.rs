@@ -5,6 +5,7 @@ mod desk;
 mod durable;
 mod layouts;
 mod limits;
+mod logged;
 mod manifests;
 mod names;
 mod remembered;

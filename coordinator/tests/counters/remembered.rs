@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
-    clock::{BootClock, Clock},
     name::LockKey,
     shard::{CounterOp, CounterReply},
 };
@@ -13,12 +12,8 @@ use ringfence_segment_lock::{
     segment::{Find, Purge, Refusal, Reply, State},
 };
 
-use super::desk::{Desk, create, deduct, deposit, eventually, key};
+use super::desk::{Desk, create, deduct, deposit, eventually, key, now_ms};
 use crate::redis_fixture::Redis;
-
-fn now_ms() -> u64 {
-    BootClock.unix().as_millis() as u64
-}
 
 fn id(time_ms: u64, nth: usize) -> RequestId {
     RequestId::new(time_ms, &format!("{nth:032x}")).unwrap()

@@ -5,8 +5,8 @@ use ringfence_segment_lock::{
     Change,
     segment::{
         Accept, Cancel, Close, Collect, Confirm, Expire, Find, FinishTransfer, Forget, Freeze,
-        GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge, ReadCopy, Refuse,
-        Replace, Request, Sent, Thaw,
+        GiveCredit, History, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge, ReadCopy,
+        Refuse, Replace, Request, Sent, Thaw,
     },
 };
 
@@ -42,6 +42,8 @@ pub(crate) enum Step {
     FinishTransfer(Id, bool, u64, u64),
     Forget(Id, u8, u64),
     Find(Id, u64),
+    /// Effects after a number, of this time or later.
+    History(u64, Since, u32),
     Sent(Option<Id>),
     Pinned(Option<(Id, u8)>),
     Purge,
@@ -232,13 +234,14 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (id(), any::<bool>(), generation(), call()).prop_map(|(i, o, g, c)| Step::FinishTransfer(i, o, g, c)),
         2 => (id(), 0..2_u8, generation()).prop_map(|(i, f, g)| Step::Forget(i, f, g)),
         2 => (id(), generation()).prop_map(|(i, g)| Step::Find(i, g)),
+        2 => (0..30_u64, since(), 1..30_u32).prop_map(|(n, s, m)| Step::History(n, s, m)),
         1 => option::of(id()).prop_map(Step::Sent),
         1 => option::of((id(), 0..2_u8)).prop_map(Step::Pinned),
         1 => Just(Step::Purge),
         1 => (0..3_u64, 0..3_u8).prop_map(|(g, t)| Step::Create(g, t)),
         1 => (0..8_u64, 0..4_u64, prop_oneof![since(), Just(Since(30_000))], prop::bool::weighted(0.2))
             .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
-        1 => prop::bool::weighted(0.15).prop_map(|close| if close { Step::Close } else { Step::Expire }),
+        1 => prop::bool::weighted(0.25).prop_map(|close| if close { Step::Close } else { Step::Expire }),
         1 => Just(Step::Inspect),
         1 => (0..8_u64, since(), prop::bool::weighted(0.9), 0..9_u64)
             .prop_map(|(g, s, v, n)| Step::Accept(g, s, v, n)),
@@ -286,6 +289,7 @@ impl Step {
                 change: kind.change(began_ms),
                 generation: *generation,
                 lands: lands.iter().copied().map(loan_of).collect(),
+                logged: true,
                 caller: caller(*call),
             }),
             Self::Refuse(of, kind, version, call) => Request::Refuse(Refuse {
@@ -343,10 +347,6 @@ impl Step {
                     caller: caller(call),
                 })
             }
-            &Self::Forget(of, from, generation) => Request::Forget(Forget {
-                id: credit_of(began_ms, of, from),
-                generation,
-            }),
             _ => self.plain(began_ms, version),
         }
     }
@@ -360,9 +360,18 @@ impl Step {
                 losses: number,
                 at_ms: at(began_ms, since),
             }),
+            &Self::Forget(of, from, generation) => Request::Forget(Forget {
+                id: credit_of(began_ms, of, from),
+                generation,
+            }),
             Self::Find(of, generation) => Request::Find(Find {
                 id: id_of(began_ms, *of),
                 generation: *generation,
+            }),
+            &Self::History(after, since, most) => Request::History(History {
+                after,
+                since_ms: at(began_ms, since).min((1 << 53) - 1),
+                most,
             }),
             Self::Sent(after) => Request::Sent(Sent {
                 after: after.map(|after| id_of(began_ms, after)),

@@ -3,7 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use ringfence_coordinator::{
     name::LockKey,
-    shard::stored::{Fields, Kind, PARTS, Stored, place},
+    shard::stored::{Fields, Kind, LOG, PARTS, Stored, chunk, effects, place},
 };
 
 /// The name of a part of a group.
@@ -11,7 +11,7 @@ pub(crate) fn part_of(group: &LockKey, part: &str) -> Vec<u8> {
     [b"ringfence:#", group.text(), b":", part.as_bytes()].concat()
 }
 
-/// The group of `key`, read part by part; lists record by record.
+/// The group of `key`, read part by part; lists record by record, and effect by effect.
 pub(crate) async fn stored(raw: &mut MultiplexedConnection, key: &LockKey) -> Stored {
     let mut stored = Stored::default();
     for part in PARTS {
@@ -27,11 +27,18 @@ pub(crate) async fn stored(raw: &mut MultiplexedConnection, key: &LockKey) -> St
         let fields: Vec<(Vec<u8>, Vec<u8>)> = match part.kind {
             Kind::List => {
                 let values: Vec<Vec<u8>> = command.query_async(raw).await.unwrap();
-                let records = values.iter().flat_map(|chunk| chunk[12..].chunks(27));
-                let placed = records.enumerate();
-                placed
-                    .map(|(nth, record)| (place(nth), record.to_vec()))
-                    .collect()
+                let records: Vec<Vec<u8>> = match part {
+                    LOG => {
+                        let effects = values.iter().flat_map(|chunk| effects(chunk).unwrap());
+                        effects.map(|effect| chunk(&effect)).collect()
+                    }
+                    _ => {
+                        let records = values.iter().flat_map(|chunk| chunk[12..].chunks(27));
+                        records.map(<[u8]>::to_vec).collect()
+                    }
+                };
+                let placed = records.into_iter().enumerate();
+                placed.map(|(nth, record)| (place(nth), record)).collect()
             }
             Kind::Hash | Kind::Sorted => command.query_async(raw).await.unwrap(),
         };

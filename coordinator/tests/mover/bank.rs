@@ -22,7 +22,9 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount};
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
-    segment::{Cancel, Create, Inspect, Op, Prepare, Refusal, Reply, SegmentView, State},
+    segment::{
+        Cancel, Create, Effect, History, Inspect, Op, Prepare, Refusal, Reply, SegmentView, State,
+    },
 };
 use tokio::{
     task::JoinSet,
@@ -163,6 +165,8 @@ impl Bank {
                 (books[account].total, books[account].done.clone())
             };
             assert_eq!(view.value + view.held, total, "account {account}: {view:?}");
+            let effects = desk.effects(account).await;
+            adds_up(&effects, (view.value, view.held));
             for op in done {
                 let answer = desk.change(account, op.clone()).await;
                 let known = matches!(&answer, Some(Reply::Recorded(_)));
@@ -177,6 +181,19 @@ impl Bank {
         }
         missing
     }
+}
+
+/// Whether the log of a segment is its money: each effect begins where the one before it ended.
+pub(crate) fn adds_up(effects: &[Effect], money: (i64, i64)) {
+    let mut sum = (0, 0);
+    for effect in effects {
+        let (signs, amount) = (effect.kind.signs(), effect.amount.get());
+        sum = (sum.0 + signs.0 * amount, sum.1 + signs.1 * amount);
+        assert_eq!((effect.value, effect.held), sum, "{effect:?}");
+    }
+    assert_eq!(sum, money);
+    let mut pairs = effects.windows(2);
+    assert!(pairs.all(|pair| pair[0].number < pair[1].number && pair[0].at_ms <= pair[1].at_ms));
 }
 
 /// The key of an account.
@@ -234,6 +251,26 @@ impl Desk {
             CounterReply::Segment(Ok(Reply::View(view))) => Some(view),
             CounterReply::Segment(Err(Refusal::Missing)) => None,
             other => panic!("account {account}: {other:?}"),
+        }
+    }
+
+    /// All that its log has.
+    pub(crate) async fn effects(&mut self, account: usize) -> Vec<Effect> {
+        let mut effects: Vec<Effect> = Vec::new();
+        loop {
+            let history = History {
+                after: effects.last().map_or(0, |effect| effect.number),
+                since_ms: 0,
+                most: 500,
+            };
+            let history = CounterOp::Segment(history.into());
+            match self.ask(&format!("account/{account}"), history).await {
+                CounterReply::Segment(Ok(Reply::History(page))) if page.effects.is_empty() => {
+                    return effects;
+                }
+                CounterReply::Segment(Ok(Reply::History(page))) => effects.extend(page.effects),
+                other => panic!("account {account}: {other:?}"),
+            }
         }
     }
 
@@ -320,6 +357,7 @@ impl Desk {
             change,
             generation: LAYOUT,
             lands: Vec::new(),
+            logged: true,
             caller: Caller {
                 process: number as u128,
                 call: self.sequence,

@@ -44,6 +44,25 @@ redis.call('HSET', group .. ':seg', 'packed', string.format('%d', time * 2048 + 
 if redis.call('ZCARD', group .. ':times') == 1 then redis.call('HSET', group .. ':seg', 'oldest', ARGV[1]) end
 ";
 
+/// Writes a page of that many effects of 1 of that time, as the scripts of a segment do, behind those that are there.
+const LOG: &str = "
+local group, time, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local field, effects = redis.call('HGET', group .. ':seg', 'log'), {}
+local most, last, newest, packed = string.match(field, '^(%d+ %d+) (%d+) %d+ (%d+) (%d+)$')
+local first = last + 1
+for i = 1, count do
+  local effect = string.format('+1:%016d:%d', time, i) .. string.char(0)
+  effects[i] = struct.pack('>I2', #effect) .. effect
+end
+effects = table.concat(effects)
+local page = string.format('%d %d\\n%d %d %d %d 0 0\\n', count, time, #effects, first, count, time) .. effects
+local name = redis.sha1hex(page)
+redis.call('HSET', group .. ':blocks', name, page)
+redis.call('ZADD', group .. ':pages', first, name)
+field = string.format('%s %d %d %d %d', most, last + count, time, newest, packed + count)
+redis.call('HSET', group .. ':seg', 'log', field)
+";
+
 /// Adds answers to the newest ones, as batches of one request each do.
 const ADD: &str = "
 local group, count, low = KEYS[1], tonumber(ARGV[2]), ARGV[1] % 65536
@@ -63,7 +82,7 @@ for i = 1, count do
   local deadline, low = string.format('%d', now + 3600000 + i), now % 65536
   local key = struct.pack('>I4I2I4I8', (now - low) / 65536, low, i * 40503 % 2^32, i)
   redis.call('HSET', group .. ':open', key, string.rep('c', 8) .. 'H1:' .. deadline)
-  redis.call('ZADD', group .. ':due', deadline, key)
+  redis.call('ZADD', group .. ':due', deadline, string.format('%016d:%d', now, i) .. string.char(0) .. key)
 end
 redis.call('HINCRBY', group .. ':seg', 'open', count)
 redis.call('HINCRBY', group .. ':seg', 'held', count)
@@ -348,6 +367,27 @@ async fn the_copy_under_a_seal_does_not_grow_with_the_remembered_answers() {
         pieces.push(big.moves(PAUSE).await.0);
         assert!(big.blocks() == before);
         big.nothing_is_put_aside();
+    }
+    assert!(pieces[1] <= pieces[0] + 1, "{pieces:?}");
+}
+
+#[tokio::test]
+async fn the_copy_under_a_seal_does_not_grow_with_the_log() {
+    let mut pieces = Vec::new();
+    for pages in [1, 64] {
+        let big = Big::new(0, 1).await;
+        let an_hour_ago = BootClock.unix().as_millis() as usize - 3_600_000;
+        (0..pages).for_each(|nth| big.run(LOG, &[an_hour_ago + nth, 1_024]));
+        let before = big.blocks();
+        assert_eq!(before.len(), pages);
+        pieces.push(big.moves(PAUSE).await.0);
+        assert!(before.iter().all(|page| big.blocks().contains_key(page.0)));
+        big.nothing_is_put_aside();
+        let mut desk = Desk::new(&ring(&big.stage.store), 3);
+        let effects = desk.effects(big.account).await;
+        assert!(effects.len() > pages * 1_024);
+        let mut pairs = effects.windows(2);
+        assert!(pairs.all(|pair| pair[0].number + 1 == pair[1].number));
     }
     assert!(pieces[1] <= pieces[0] + 1, "{pieces:?}");
 }

@@ -113,6 +113,7 @@ impl Counter {
             change: attempt.change.clone(),
             generation: manifest.generation(),
             lands,
+            logged: manifest.terms().effects_max > 0,
             caller: attempt.caller,
         });
         match self.ask(manifest, *home, op).await? {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Channel, CreditId, Outcome, State};
+use super::{Channel, CreditId, HistoryPage, Outcome, State};
 use crate::{Account, Amount, Effect, RequestId, limits::AMOUNT_MAX};
 
 /// A segment's answer to a [`Request`](super::Request).
@@ -54,6 +54,8 @@ pub enum Reply {
     Credited(Outcome),
     /// Transfers that are sent and not finished.
     Sent(Vec<(RequestId, Amount, Account)>),
+    /// A part of the log.
+    History(HistoryPage),
     /// Credits that are pinned.
     Pinned(Vec<CreditId>),
     /// The number of reservations that came back.
@@ -155,6 +157,9 @@ pub enum Refusal {
         /// The latest allowed, in ms.
         max_ms: u64,
     },
+    /// The account keeps no log of its effects: it was created so.
+    #[error("the account keeps no log: it was created with effects_max 0")]
+    NoLog,
     /// The account takes no new money.
     #[error("the account is closed")]
     Closed,
@@ -189,6 +194,7 @@ impl Refusal {
             | Self::TooOld { .. }
             | Self::IdExpired { .. }
             | Self::DeadlineTooLate { .. }
+            | Self::NoLog
             | Self::Closed
             | Self::ClocksDiffer { .. } => false,
         }
@@ -207,6 +213,7 @@ impl Refusal {
             | Self::TooManyIds { .. }
             | Self::Full { .. }
             | Self::DeadlineTooLate { .. }
+            | Self::NoLog
             | Self::Closed
             | Self::ClocksDiffer { .. } => Effect::None,
         }

@@ -25,7 +25,7 @@ impl Segment {
             }
             Some(State::Held { amount, .. }) => {
                 self.not_frozen(cancel.caller, now_ms)?;
-                Ok(self.return_reservation(&cancel.id, amount, State::Cancelled))
+                Ok(self.return_reservation(&cancel.id, amount, State::Cancelled, now_ms))
             }
             Some(ended) => Ok(Reply::Recorded(ended)),
         }

@@ -1,6 +1,6 @@
 //! Spends a reservation.
 
-use super::{Answer, Confirm, Final, Refusal, Reply, Segment, State};
+use super::{Answer, Confirm, EffectKind, Final, Refusal, Reply, Segment, State};
 use crate::{Amount, RequestId};
 
 impl Segment {
@@ -19,6 +19,8 @@ impl Segment {
             }
             Some(State::Held { amount, .. }) => {
                 self.held -= amount.get();
+                let spent = EffectKind::Confirmed(confirm.id.clone());
+                self.log(spent, amount.get(), now_ms);
                 Ok(self.end_reservation(&confirm.id, State::Confirmed))
             }
             Some(ended) => Ok(Reply::Recorded(ended)),
@@ -58,8 +60,14 @@ impl Segment {
         id: &RequestId,
         amount: Amount,
         as_: State,
+        now_ms: u64,
     ) -> Reply {
         self.take_back(amount.get());
+        let kind = match as_ {
+            State::Expired => EffectKind::Expired(id.clone()),
+            _ => EffectKind::Cancelled(id.clone()),
+        };
+        self.log(kind, amount.get(), now_ms);
         self.end_reservation(id, as_)
     }
 }

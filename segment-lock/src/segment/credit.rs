@@ -1,6 +1,8 @@
 //! Receives another account's transfer.
 
-use super::{Answer, Credit, CreditState, Final, GiveCredit, Outcome, Refusal, Reply, Segment};
+use super::{
+    Answer, Credit, CreditState, EffectKind, Final, GiveCredit, Outcome, Refusal, Reply, Segment,
+};
 
 impl Segment {
     /// Decides a transfer at its destination, once, and pins the answer until the transfer is finished at the source.
@@ -30,6 +32,8 @@ impl Segment {
         let state = match value {
             Ok(value) if !self.closed => {
                 self.set_value(value);
+                let received = EffectKind::Received(credit.id.clone());
+                self.log(received, credit.amount.get(), now_ms);
                 self.pinned.insert(credit.id.clone());
                 CreditState::Pinned
             }

@@ -3,7 +3,8 @@
 use super::{Accept, Answer, Reply, Segment, checks::clocks_agree};
 use crate::Durability;
 
-/// The step of a version after some versions may have been lost: no earlier version is ever used again.
+/// The step of a version, and of the number of an effect, after some may have been lost: no earlier one is ever used
+/// again.
 const VERSIONS_APART: u64 = 1 << 32;
 
 impl Segment {
@@ -13,6 +14,7 @@ impl Segment {
     /// [accepted](Self::accept) its content. With durability `memory` it is marked, and continues.
     pub fn came_back(&mut self) {
         self.version += VERSIONS_APART;
+        self.log.last += VERSIONS_APART;
         match self.terms.durability {
             Durability::Memory => self.losses += 1,
             Durability::Disk | Durability::Replicas(_) => self.doubtful = true,

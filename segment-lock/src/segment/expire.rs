@@ -32,7 +32,7 @@ impl Segment {
                 amount,
                 deadline_ms,
             }) if deadline_ms <= now_ms => {
-                self.return_reservation(id, amount, State::Expired);
+                self.return_reservation(id, amount, State::Expired, now_ms);
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Finishes a transfer at its source, with the destination's answer.
 
-use super::{Answer, Final, FinishTransfer, Outcome, Refusal, Reply, Segment, State};
+use super::{Answer, EffectKind, Final, FinishTransfer, Outcome, Refusal, Reply, Segment, State};
 
 impl Segment {
     /// Ends a transfer that is sent: the money is gone, or back. Otherwise returns its state. Only this ends a
@@ -12,24 +12,26 @@ impl Segment {
             self.remembered(&finish.id)?;
             return Ok(Reply::Unknown);
         };
-        let amount = match &entry.state {
-            State::Sent { amount, .. } => amount.get(),
+        let (amount, to) = match &entry.state {
+            State::Sent { amount, to } => (amount.get(), to.clone()),
             State::Delivered | State::Returned | State::Insufficient => {
                 return Ok(Reply::Recorded(entry.state.clone()));
             }
             _ => return Err(Refusal::Conflict),
         };
-        let finished = match finish.outcome {
+        let id = finish.id.clone();
+        let (finished, effect) = match finish.outcome {
             Outcome::Credited => {
                 self.held -= amount;
-                State::Delivered
+                (State::Delivered, EffectKind::Delivered(id, to))
             }
             Outcome::Refused => {
                 self.not_frozen(finish.caller, now_ms)?;
                 self.take_back(amount);
-                State::Returned
+                (State::Returned, EffectKind::Returned(id, to))
             }
         };
+        self.log(effect, amount, now_ms);
         self.sent.remove(&finish.id);
         if let Some(entry) = self.ids.get_mut(&finish.id) {
             entry.state = finished.clone();

@@ -13,7 +13,7 @@ impl Segment {
         }
         self.not_frozen(caller, now_ms)?;
         self.sum(i128::from(loan.amount.get()))?;
-        self.receive(&loan);
+        self.receive(&loan, now_ms);
         Ok(Reply::Landed)
     }
 
@@ -24,8 +24,9 @@ impl Segment {
     }
 
     /// Adds a loan that is new, and fits.
-    pub(super) fn receive(&mut self, loan: &Loan) {
+    pub(super) fn receive(&mut self, loan: &Loan, now_ms: u64) {
         self.inn.insert(loan.from, loan.seq);
         self.set_value(self.value + loan.amount.get());
+        self.log_landed(loan, now_ms);
     }
 }

@@ -1,6 +1,6 @@
 //! Lends money to another segment.
 
-use super::{Answer, Channel, Lend, Reply, Segment};
+use super::{Answer, Channel, EffectKind, Lend, Reply, Segment};
 
 impl Segment {
     /// Takes up to `want` for segment `to`, if the last loan to it has landed: its number is at most `landed`. If there
@@ -25,6 +25,8 @@ impl Segment {
             amount,
         };
         self.out.insert(lend.to, loan);
+        let (to, seq) = (lend.to, loan.seq);
+        self.log(EffectKind::Lent { to, seq }, amount, now_ms);
         Ok(Reply::Lent(loan))
     }
 }

@@ -12,11 +12,13 @@
 //! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
 //! | `ids` | hash | the newest final answers, of requests and credits: key → content and state |
 //! | `order` | list | the same as records, in the order in which they became final; those of one batch are one element |
-//! | `blocks` | hash | older final answers: SHA-1 of the records → records |
+//! | `blocks` | hash | older final answers, and older effects: SHA-1 of the records → records |
 //! | `times` | sorted set | names of blocks, by the greatest key in the block |
 //! | `open` | hash | answers that are not final: key → content and state |
-//! | `due` | sorted set | keys of held reservations, by deadline |
+//! | `due` | sorted set | ids of held reservations, by deadline |
 //! | `sent`, `pinned` | sorted sets | ids of unfinished transfers, in their order |
+//! | `log` | list | the newest effects; those of one batch are one element |
+//! | `pages` | sorted set | names of blocks of older effects, by the time of the first one |
 //!
 //! A key has 18 bytes: the time of the id, and 96 bits of the digest of its name. A record is a key, the content's
 //! digest and a letter: 27 bytes. A block has thousands of records. No other block has keys between its least and its
@@ -40,6 +42,7 @@ mod finish_transfer;
 mod forget;
 mod land;
 mod lend;
+mod log;
 mod op;
 mod prepare;
 mod purge;
@@ -56,6 +59,7 @@ use std::{
 pub use answer::{Answer, Refusal, Reply, SegmentView};
 pub(crate) use checks::clocks_agree;
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
+pub use log::{Effect, EffectKind, History, HistoryPage, Log};
 pub(crate) use replace::unused_version;
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
@@ -123,6 +127,8 @@ pub struct Segment {
     pub sent: BTreeSet<RequestId>,
     /// Pinned credits.
     pub pinned: BTreeSet<CreditId>,
+    /// The effects of before.
+    pub log: Log,
     /// The caller that froze it.
     pub frozen: Option<Frozen>,
     /// It may have lost its last changes: it moves no money until an operator accepts it as it is.
@@ -162,6 +168,7 @@ impl Segment {
             due: BTreeSet::new(),
             sent: BTreeSet::new(),
             pinned: BTreeSet::new(),
+            log: Log::default(),
             frozen: None,
             doubtful: false,
             awaits_versions: false,
@@ -198,6 +205,7 @@ impl Segment {
             Request::FinishTransfer(finish) => self.finish_transfer(finish, now_ms),
             Request::Forget(forget) => self.forget(forget),
             Request::Find(find) => self.find(find),
+            Request::History(history) => self.history(history),
             Request::Sent(after) => self.sent_after(after),
             Request::Pinned(after) => self.pinned_after(after),
             Request::Purge(Purge) => self.purge(now_ms),

@@ -1,6 +1,6 @@
 //! Decides a change at its home: deposit, deduct, reserve, or the start of a transfer.
 
-use super::{Answer, Entry, Loan, Op, Refusal, Reply, Segment};
+use super::{Answer, EffectKind, Entry, Loan, Op, Refusal, Reply, Segment};
 use crate::{Change, RequestId};
 
 impl Segment {
@@ -36,7 +36,7 @@ impl Segment {
         for loan in landing {
             // The request may bring the same loan twice.
             if self.is_new(&loan) {
-                self.receive(&loan);
+                self.receive(&loan, now_ms);
             }
         }
         let amount = op.change.amount().get();
@@ -50,6 +50,7 @@ impl Segment {
         };
         self.set_value(value);
         self.hold(&op.id, &op.change);
+        self.log(made_by(op), amount, now_ms);
         let state = op.state();
         let entry = Entry {
             content: Some(content),
@@ -109,6 +110,17 @@ impl Segment {
                 self.sent.insert(id.clone());
             }
         }
+    }
+}
+
+/// The effect of a change.
+fn made_by(op: &Op) -> EffectKind {
+    let id = op.id.clone();
+    match &op.change {
+        Change::Deposit { .. } => EffectKind::Deposited(id),
+        Change::Deduct { .. } => EffectKind::Deducted(id),
+        Change::Reserve { .. } => EffectKind::Reserved(id),
+        Change::Transfer { to, .. } => EffectKind::Sent(id, to.clone()),
     }
 }
 

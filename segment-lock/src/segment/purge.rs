@@ -12,11 +12,12 @@ impl Segment {
     /// for longer.
     ///
     /// Answers are dropped in the order in which they became final: an old one stays as long as a newer one is before
-    /// it.
+    /// it. Effects that are too old are dropped from the log, too.
     pub fn purge(&mut self, now_ms: u64) -> Answer {
         self.certain()?;
         let old_ms = now_ms.saturating_sub(self.terms.idempotency_for_ms);
         let dropped = self.forget_until(self.mark_ms.max(old_ms), PURGED_PER_CALL_MAX);
+        self.drop_effects(now_ms);
         Ok(Reply::Purged(dropped))
     }
 

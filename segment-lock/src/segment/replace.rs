@@ -13,11 +13,13 @@ impl Segment {
     /// * It is in doubt until it is [accepted](Self::accept) with the versions of the other segments. Their loans of
     ///   before count as landed, and lost.
     /// * The version, and with it the numbers of its own loans, are greater than all that the lost segment had.
+    /// * So are the numbers of its effects.
     /// * Ids that the lost segment may have decided are refused as too old, once it is accepted.
     pub(super) fn replacement(replace: &Replace, now_ms: u64) -> Result<Self, Refusal> {
         clocks_agree(replace.at_ms, now_ms, replace.create.terms.skew_ms)?;
         let mut segment = Self::new(&replace.create);
         segment.version = unused_version(now_ms);
+        segment.log.last = segment.version;
         segment.losses = replace.losses;
         segment.lost_ms = segment.latest_ms(now_ms);
         segment.doubtful = true;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{CreditId, State};
+use super::{CreditId, History, State};
 use crate::{Account, Amount, Caller, Change, RequestId, Terms};
 
 /// Decides a request at its home.
@@ -16,6 +16,8 @@ pub struct Op {
     pub generation: u64,
     /// Loans to land first.
     pub lands: Vec<Loan>,
+    /// Whether the account has a log: if not, a storage needs no name for it.
+    pub logged: bool,
     /// The caller.
     pub caller: Caller,
 }
@@ -276,6 +278,7 @@ pub enum Request {
     FinishTransfer(FinishTransfer),
     Forget(Forget),
     Find(Find),
+    History(History),
     Sent(Sent),
     Pinned(Pinned),
     Purge(Purge),
@@ -312,6 +315,7 @@ from! {
     FinishTransfer: FinishTransfer,
     Forget: Forget,
     Find: Find,
+    History: History,
     Sent: Sent,
     Pinned: Pinned,
     Purge: Purge,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use ringfence_segment_lock::{
     Account, At, Change, RequestId,
     segment::{
-        Answer, CreditId, CreditState, Outcome, Refusal, Refuse, Reply, Request, Segment, State,
+        Answer, CreditId, CreditState, Effect, Outcome, Refusal, Refuse, Reply, Request, Segment,
+        State,
     },
 };
 
@@ -103,6 +104,7 @@ impl Audit {
             self.entries(at, before, after, request);
             self.credits(before, after);
             self.sound(at, after);
+            self.logged(at, before, after);
         }
         let is_accepted = after.is_some_and(|after| !after.awaits_versions);
         if is_accepted && self.gone.contains_key(at) {
@@ -239,6 +241,28 @@ impl Audit {
                 } = segment;
                 format!("{at:?} has {value}, and says {says} is held where {held} is")
             });
+        }
+    }
+
+    /// Whether the effects that the request appended are the change of the money, and no request has one twice.
+    fn logged(&mut self, at: &At, before: &Segment, after: &Segment) {
+        let mut money = (before.value, before.held);
+        let mut number = before.log.last;
+        let new = after.log.effects.iter();
+        for effect in new.filter(|effect| effect.number > before.log.last) {
+            let (signs, amount) = (effect.kind.signs(), effect.amount.get());
+            money = (money.0 + signs.0 * amount, money.1 + signs.1 * amount);
+            number += 1;
+            if (effect.number, effect.value, effect.held) != (number, money.0, money.1) {
+                self.violated(|| format!("{at:?} logs {effect:?}, and has {number}, {money:?}"));
+            }
+            let same = |former: &&Effect| former.kind == effect.kind;
+            if after.log.effects.iter().filter(same).count() > 1 {
+                self.violated(|| format!("{at:?} logs {effect:?} twice"));
+            }
+        }
+        if money != (after.value, after.held) {
+            self.violated(|| format!("{at:?} logs {money:?}, and has {after:?}"));
         }
     }
 

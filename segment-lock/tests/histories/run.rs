@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use ringfence_segment_lock::{
-    Account, Amount, At, Counter, CounterError, Durability, Effect, RequestId, Storage, Terms,
+    Account, Amount, At, Counter, CounterError, Effect, RequestId, Storage, Terms,
     memory::Memory,
     segment::{Outcome, Refusal},
 };
@@ -34,7 +34,7 @@ const TERMS: Terms = Terms {
     idempotency_at_least_ms: 1000,
     skew_ms: 20,
     ids_max: 10_000,
-    durability: Durability::Memory,
+    ..Terms::in_memory()
 };
 
 /// After this, every request is older than answers are remembered.

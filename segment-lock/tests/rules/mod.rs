@@ -2,6 +2,7 @@
 
 mod away;
 mod crashed;
+mod history;
 mod layout;
 mod loans;
 mod losses;
@@ -26,7 +27,7 @@ const TERMS: Terms = Terms {
     idempotency_at_least_ms: 100,
     skew_ms: 50,
     ids_max: 4,
-    durability: Durability::Memory,
+    ..Terms::in_memory()
 };
 
 const ME: Caller = Caller {
@@ -117,6 +118,7 @@ fn op(name: &str, change: Change) -> Op {
         change,
         generation: 1,
         lands: Vec::new(),
+        logged: true,
         caller: ME,
     }
 }

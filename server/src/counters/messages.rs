@@ -46,6 +46,10 @@ pub(super) fn terms(ask: &CreateAccountRequest) -> Result<Terms, Error> {
             0 => defaults.ids_max,
             ids_max => ids_max as usize,
         },
+        effects_max: ask
+            .effects_max
+            .map_or(defaults.effects_max, |most| most as usize),
+        effects_for_ms: millis("effects_for", ask.effects_for)?.unwrap_or(defaults.effects_for_ms),
         ..defaults
     })
 }
@@ -140,7 +144,7 @@ pub(super) fn decision(found: Found) -> FindResponse {
     answer
 }
 
-fn at(time_ms: u64) -> prost_types::Timestamp {
+pub(super) fn at(time_ms: u64) -> prost_types::Timestamp {
     (UNIX_EPOCH + Duration::from_millis(time_ms)).into()
 }
 

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod changes;
+mod history;
 mod list;
 mod messages;
 
@@ -16,10 +17,10 @@ use ringfence_api::{
         CloseAccountResponse, ConfirmRequest, ConfirmResponse, CreateAccountRequest,
         CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest, DepositResponse,
         FindRequest, FindResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
-        GetBalanceResponse, ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest,
-        ResegmentAccountResponse, ReserveRequest, ReserveResponse, SweepAccountRequest,
-        SweepAccountResponse, TransferRequest, TransferResponse, change::Request as Change,
-        counter_service_server::CounterService,
+        GetBalanceResponse, GetHistoryRequest, GetHistoryResponse, ListAccountsRequest,
+        ListAccountsResponse, ResegmentAccountRequest, ResegmentAccountResponse, ReserveRequest,
+        ReserveResponse, SweepAccountRequest, SweepAccountResponse, TransferRequest,
+        TransferResponse, change::Request as Change, counter_service_server::CounterService,
     },
 };
 use ringfence_client::Client;
@@ -37,7 +38,7 @@ use crate::{
 };
 
 /// Segments of an account, unless the request sets another number.
-const SEGMENTS: u32 = 4;
+const SEGMENTS: u32 = 1;
 
 /// Serves CounterService.
 pub(crate) struct Counters {
@@ -175,6 +176,21 @@ impl CounterService for Counters {
         let found = deadline.run(counter.find(&id)).await?;
         let found = found.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(decision(found)))
+    }
+
+    async fn get_history(
+        &self,
+        request: Request<GetHistoryRequest>,
+    ) -> Result<Response<GetHistoryResponse>, Status> {
+        let (namespace, name) = named(&request.get_ref().account);
+        let _admitted = admit(&request, Call::Read(namespace, name))?;
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let (from, limit) = history::range(&ask)?;
+        let counter = self.accounts.open(ask.account)?;
+        let found = deadline.run(counter.history(&from, limit)).await?;
+        let found = found.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(history::answer(found)))
     }
 
     async fn get_account(

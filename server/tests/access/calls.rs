@@ -8,11 +8,11 @@ use ringfence_api::{
         AbortResizeRequest, AcceptAccountRequest, Account, AccountFailure, AddShardRequest,
         BatchChangeRequest, CancelRequest, Change, CloseAccountRequest, ConfirmRequest,
         CountDownLatchRequest, CreateAccountRequest, DeductRequest, DepositRequest, Durability,
-        FindRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest, GetLatchRequest,
-        GetTopologyRequest, InspectRequest, ListAccountsRequest, ListRequest, RemoveShardRequest,
-        RequestId, ResegmentAccountRequest, ReserveRequest, ResumeResizeRequest, SetLatchRequest,
-        SweepAccountRequest, TransferRequest, WaitLatchRequest, WeighShardRequest,
-        admin_service_client::AdminServiceClient, change,
+        FindRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest, GetHistoryRequest,
+        GetLatchRequest, GetTopologyRequest, InspectRequest, ListAccountsRequest, ListRequest,
+        RemoveShardRequest, RequestId, ResegmentAccountRequest, ReserveRequest,
+        ResumeResizeRequest, SetLatchRequest, SweepAccountRequest, TransferRequest,
+        WaitLatchRequest, WeighShardRequest, admin_service_client::AdminServiceClient, change,
         counter_service_client::CounterServiceClient, latch_service_client::LatchServiceClient,
         lock_service_client::LockServiceClient,
     },
@@ -97,6 +97,11 @@ impl Calls<'_> {
             id: request_id(),
         };
         call!(self, counters.find(find));
+        let history = GetHistoryRequest {
+            account: account.clone(),
+            ..GetHistoryRequest::default()
+        };
+        call!(self, counters.get_history(history));
         self.whole(&mut counters, account.clone()).await;
         self.changes(&mut counters, account).await;
     }
@@ -256,7 +261,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 31;
+const CALLS: usize = 32;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",
@@ -265,11 +270,12 @@ const TOPOLOGY: [&str; 6] = [
     "resume_resize",
     "abort_resize",
 ];
-const READS: [&str; 8] = [
+const READS: [&str; 9] = [
     "inspect",
     "list",
     "get_balance",
     "find",
+    "get_history",
     "get_account",
     "list_accounts",
     "get_latch",
@@ -347,7 +353,7 @@ async fn each_role_allows_its_calls() {
     assert!(READS.iter().all(|name| !refused.contains(name)));
     let refused = not_allowed(&refusals(&channel, "worker", "key").await);
     let mut denied = READS.to_vec();
-    denied.insert(6, "accept_account");
+    denied.insert(7, "accept_account");
     denied.extend(TOPOLOGY);
     denied.push("force_release");
     assert_eq!(refused, denied);

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use ringfence_chaos::counters::{
-    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Handover, LatchCall, LatchDeed,
-    Losses, Order, Rule, Visitor, audit, audit_latches, audit_losses, audit_visitors,
+    Answer, Attempt, Balance, Call, Deed, EffectWord, End, ForgottenLayout, Handover, LatchCall,
+    LatchDeed, Logged, LoggedEffect, Losses, Order, Rule, Visitor, audit, audit_latches,
+    audit_losses, audit_visitors,
 };
 
 fn order(name: &str, amount: i64, deed: Deed) -> Order {
@@ -67,6 +68,72 @@ fn found(change: impl FnOnce(&mut Vec<Attempt>)) -> Vec<Rule> {
 #[test]
 fn what_can_be_true_passes() {
     assert_eq!(found(|_| ()), []);
+}
+
+/// What the log of the first account says, if it is right.
+fn first_log() -> Logged {
+    use EffectWord::{Confirmed, Deducted, Delivered, Deposited, Reserved, Sent};
+    let effects = [
+        ("d", Deposited, 100),
+        ("w", Deducted, 30),
+        ("r", Reserved, 20),
+        ("r", Confirmed, 20),
+        ("t", Sent, 10),
+        ("t", Delivered, 10),
+    ];
+    let effects = effects.map(|(name, word, amount)| LoggedEffect {
+        account: 0,
+        name: name.into(),
+        word,
+        amount,
+    });
+    Logged {
+        effects: effects.into(),
+        available: 40,
+        held: 0,
+        broken: None,
+    }
+}
+
+#[test]
+fn a_log_is_the_money_and_has_each_effect_once() {
+    let rules = |change: fn(&mut Logged)| {
+        let mut logged = first_log();
+        change(&mut logged);
+        found(|all| all.push(attempt(Call::History(0), 200, Answer::Logged(logged))))
+    };
+    assert_eq!(rules(|_| ()), []);
+    assert_eq!(rules(|logged| logged.available = 41), [Rule::Log]);
+    assert_eq!(rules(|logged| logged.held = 1), [Rule::Log]);
+    assert_eq!(
+        rules(|logged| logged.broken = Some("a gap".into())),
+        [Rule::Log]
+    );
+    for nth in 0..6 {
+        let mut without = first_log();
+        without.effects.remove(nth);
+        let mut twice = first_log();
+        twice.effects.push(twice.effects[nth].clone());
+        let mut other = first_log();
+        other.effects[nth].amount += 1;
+        for logged in [without, twice, other] {
+            let found =
+                found(|all| all.push(attempt(Call::History(0), 200, Answer::Logged(logged))));
+            assert_eq!(found, [Rule::Log], "{nth}");
+        }
+    }
+    // An order that was refused has no effect, and one of another account has none here.
+    for (account, name) in [(0, "much"), (1, "d")] {
+        let mut logged = first_log();
+        logged.effects.push(LoggedEffect {
+            account,
+            name: name.into(),
+            word: EffectWord::Deducted,
+            amount: 41,
+        });
+        let found = found(|all| all.push(attempt(Call::History(0), 200, Answer::Logged(logged))));
+        assert_eq!(found, [Rule::Log]);
+    }
 }
 
 /// The violations found if the first account had a deposit refused as too old between 200 and 205, by the time of the

@@ -48,6 +48,10 @@ impl Coins {
                 Log::Always => Durability::Disk,
                 Log::Off | Log::EverySecond => Durability::Memory,
             },
+            effects_max: match setup.how {
+                How::Logged => Terms::in_memory().effects_max,
+                _ => 0,
+            },
             ..Terms::in_memory()
         };
         let mut of = BTreeMap::new();

@@ -77,7 +77,7 @@ async fn open(
         How::Lock | How::HandedOn | How::Segments => {
             Arc::new(locked::Rows::new(setup, servers).await?)
         }
-        How::Alone | How::Counter | How::CounterAgain => {
+        How::Alone | How::Counter | How::CounterAgain | How::Logged => {
             Arc::new(counter::Coins::new(setup, tasks, servers).await?)
         }
         How::PostgreSql => Arc::new(database::PostgreSql::new(setup, tasks, servers).await?),

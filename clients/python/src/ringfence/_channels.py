@@ -38,6 +38,7 @@ _ANSWERS: dict[tuple[str, str], Any] = {
     ("CounterService", "Transfer"): counter_pb2.TransferResponse,
     ("CounterService", "BatchChange"): counter_pb2.BatchChangeResponse,
     ("CounterService", "Find"): counter_pb2.FindResponse,
+    ("CounterService", "GetHistory"): counter_pb2.GetHistoryResponse,
     ("CounterService", "ListAccounts"): counter_pb2.ListAccountsResponse,
     ("CounterService", "GetAccount"): counter_pb2.GetAccountResponse,
     ("CounterService", "ResegmentAccount"): counter_pb2.ResegmentAccountResponse,

@@ -6,7 +6,7 @@ import enum
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple, Union
+from typing import Any, List, Optional, Tuple, Union
 
 from ._durations import Duration, seconds
 from .errors import InvalidInput, RingfenceError, from_failure
@@ -132,7 +132,7 @@ class Found:
     def of(cls, answer: counter_pb2.FindResponse) -> Found:
         def at(field: str) -> Optional[float]:
             time: Any = getattr(answer, field)
-            return float(time.ToNanoseconds() / 1e9) if answer.HasField(field) else None
+            return float(time.ToMicroseconds() / 1e6) if answer.HasField(field) else None
 
         return cls(
             Decision(answer.decision),
@@ -141,6 +141,109 @@ class Found:
             answer.to or None,
             at("forgotten_until"),
         )
+
+
+class EffectKind(enum.Enum):
+    """What an effect changed."""
+
+    #: A kind of a later release.
+    UNKNOWN = counter_pb2.EFFECT_KIND_UNSPECIFIED
+    #: Available + amount: a deposit.
+    DEPOSITED = counter_pb2.EFFECT_KIND_DEPOSITED
+    #: Available - amount: a deduction.
+    DEDUCTED = counter_pb2.EFFECT_KIND_DEDUCTED
+    #: Available - amount, held + amount: a reservation.
+    RESERVED = counter_pb2.EFFECT_KIND_RESERVED
+    #: Held - amount: a reservation was spent.
+    CONFIRMED = counter_pb2.EFFECT_KIND_CONFIRMED
+    #: Held - amount, available + amount: a reservation was cancelled.
+    CANCELLED = counter_pb2.EFFECT_KIND_CANCELLED
+    #: Held - amount, available + amount: a reservation came back at its deadline.
+    EXPIRED = counter_pb2.EFFECT_KIND_EXPIRED
+    #: Available - amount, held + amount: a transfer has left.
+    SENT = counter_pb2.EFFECT_KIND_SENT
+    #: Held - amount: the other account has the amount.
+    DELIVERED = counter_pb2.EFFECT_KIND_DELIVERED
+    #: Held - amount, available + amount: the other account refused the amount.
+    RETURNED = counter_pb2.EFFECT_KIND_RETURNED
+    #: Available + amount: a transfer from the other account.
+    RECEIVED = counter_pb2.EFFECT_KIND_RECEIVED
+    #: Available - amount: it went to another segment of the account.
+    LENT = counter_pb2.EFFECT_KIND_LENT
+    #: Available + amount: it came from another segment of the account.
+    LANDED = counter_pb2.EFFECT_KIND_LANDED
+
+    @classmethod
+    def _missing_(cls, value: object) -> EffectKind:
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A change of the amounts in a segment of an account."""
+
+    #: The number of the segment, from 0.
+    segment: int
+    #: The number of the effect in the segment.
+    number: int
+    #: When it was made, by the clock of the shard, in seconds since 1970.
+    at: float
+    kind: EffectKind
+    amount: int
+    #: The amount in the segment that can be spent, after the effect.
+    available: int
+    #: The amount set aside in the segment, after the effect.
+    held: int
+    #: The request. None: LENT, LANDED.
+    request: Optional[RequestId] = None
+    #: The other account of a transfer.
+    counterpart: Optional[str] = None
+    #: LENT, LANDED: the other segment, and the number of the loan, the same at both.
+    loan: Optional[Tuple[int, int]] = None
+    #: Whether effects of the segment are missing before it: dropped because of their age or number, or lost by the
+    #: server.
+    follows_gap: bool = False
+
+    @classmethod
+    def of(cls, effect: counter_pb2.AccountEffect) -> Effect:
+        request = None
+        if effect.HasField("id"):
+            created_at_ms = effect.id.created_at.ToMilliseconds()
+            request = RequestId(created_at_ms, effect.id.name)
+        kind = EffectKind(effect.kind)
+        moves = kind in (EffectKind.LENT, EffectKind.LANDED)
+        return cls(
+            effect.segment,
+            effect.number,
+            effect.at.ToMicroseconds() / 1e6,
+            kind,
+            effect.amount,
+            effect.available,
+            effect.held,
+            request,
+            effect.counterpart or None,
+            (effect.other_segment, effect.loan) if moves else None,
+            effect.follows_gap,
+        )
+
+
+@dataclass(frozen=True)
+class History:
+    """A part of the log of an account."""
+
+    #: Those of one segment are in their order, and all are in the order of their times.
+    effects: List[Effect]
+    #: The cursor for the next part. At the end of the log, ask again later for new effects.
+    next: str
+    #: Whether there were no more effects.
+    end: bool
+    #: The numbers of segments that are lost, with their logs.
+    lost_segments: List[int]
+
+    @classmethod
+    def of(cls, answer: counter_pb2.GetHistoryResponse) -> History:
+        effects = [Effect.of(effect) for effect in answer.effects]
+        return cls(effects, answer.next, answer.end, list(answer.lost_segments))
 
 
 class Change:
@@ -242,11 +345,16 @@ def create(
     idempotency_at_least: Optional[Duration],
     skew: Optional[Duration],
     ids_max: int,
+    effects_max: Optional[int],
+    effects_for: Optional[Duration],
 ) -> Request:
     kind, replicas = _survives(durability)
     message = counter_pb2.CreateAccountRequest(
         account=account, segments=segments, durability=kind, replicas=replicas, ids_max=ids_max
     )
+    if effects_max is not None:
+        message.effects_max = effects_max
+    set_duration(message.effects_for, seconds("effects_for", effects_for))
     set_duration(message.idempotency_for, seconds("idempotency_for", idempotency_for))
     set_duration(
         message.idempotency_at_least, seconds("idempotency_at_least", idempotency_at_least)
@@ -313,6 +421,15 @@ def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: 
 
 def find(account: counter_pb2.Account, request: RequestId) -> Request:
     return "Find", counter_pb2.FindRequest(account=account, id=request.message())
+
+
+def history(
+    account: counter_pb2.Account, cursor: str, since: Optional[float], limit: int
+) -> Request:
+    message = counter_pb2.GetHistoryRequest(account=account, cursor=cursor, limit=limit)
+    if since is not None:
+        message.since.FromMilliseconds(round(since * 1000))
+    return "GetHistory", message
 
 
 def accounts(prefix: str, namespace: str, in_doubt: bool, lost: bool, held: bool) -> Request:

@@ -268,4 +268,4 @@ def _lost_segment(lost: counter_pb2.LostAccountSegment) -> LostSegment:
     if not lost.HasField("last_seen"):
         return LostSegment(lost.index, None, None, None)
     seen = lost.last_seen
-    return LostSegment(lost.index, seen.amount, seen.at.ToNanoseconds() / 1e9, seen.losses)
+    return LostSegment(lost.index, seen.amount, seen.at.ToMicroseconds() / 1e6, seen.losses)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_segment_lock::{
     RequestId,
-    segment::{Credit, CreditId, CreditState, Entry, Final, Segment, State},
+    segment::{Credit, CreditId, CreditState, Effect, Entry, Final, Segment, State},
 };
 
 use super::kept::{Kept, sizes};
@@ -21,6 +21,8 @@ pub(super) struct Aside {
     credits: BTreeMap<CreditId, Credit>,
     /// By their places.
     order: BTreeMap<usize, Final>,
+    /// By their numbers.
+    effects: BTreeMap<u64, Effect>,
 }
 
 impl Aside {
@@ -33,13 +35,19 @@ impl Aside {
             Row::Id(id, entry) => drop(self.ids.insert(id, entry)),
             Row::Credit(id, credit) => drop(self.credits.insert(id, credit)),
             Row::Final(nth, id) => drop(self.order.insert(nth, id)),
+            Row::Effect(effect) => drop(self.effects.insert(effect.number, effect)),
         }
     }
 
     /// The number of rows of each kind.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let (manifest, segment) = (self.manifest.is_some(), self.segment.is_some());
-        let lens = [self.ids.len(), self.credits.len(), self.order.len()];
+        let lens = [
+            self.ids.len(),
+            self.credits.len(),
+            self.order.len(),
+            self.effects.len(),
+        ];
         sizes(manifest, segment, lens)
     }
 
@@ -51,6 +59,7 @@ impl Aside {
             ids,
             credits,
             order,
+            effects,
             ..
         } = self;
         let segment = segment.map(|mut segment| {
@@ -68,6 +77,7 @@ impl Aside {
             segment.pinned = pinned.map(|(id, _)| id.clone()).collect();
             (segment.ids, segment.credits) = (ids, credits);
             segment.order = order.into_values().collect();
+            segment.log.effects = effects.into_values().collect();
             *segment
         });
         Kept {

@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hasher},
 };
 
-use ringfence_segment_lock::segment::Segment;
+use ringfence_segment_lock::segment::{Log, Segment};
 
 use crate::{
     ids::Epoch,
@@ -29,7 +29,7 @@ impl Kept {
         let mut segment = self.segment.clone();
         if let Some(segment) = &mut segment {
             // These change when the shard comes back, or end by themselves.
-            (segment.version, segment.losses) = (0, 0);
+            (segment.version, segment.losses, segment.log.last) = (0, 0, 0);
             (segment.doubtful, segment.frozen) = (false, None);
         }
         let mut hasher = DefaultHasher::new();
@@ -40,14 +40,15 @@ impl Kept {
     /// The number of rows of each kind.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let segment = self.segment.as_ref();
-        let lens = segment.map_or([0; 3], |segment| {
+        let lens = segment.map_or([0; 4], |segment| {
             let Segment {
                 ids,
                 credits,
                 order,
+                log,
                 ..
             } = segment;
-            [ids.len(), credits.len(), order.len()]
+            [ids.len(), credits.len(), order.len(), log.effects.len()]
         });
         sizes(self.manifest.is_some(), segment.is_some(), lens)
     }
@@ -66,19 +67,21 @@ impl Kept {
         let order = order
             .enumerate()
             .map(|(nth, id)| Row::Final(nth, id.clone()));
+        let effects = segment.into_iter().flat_map(|segment| &segment.log.effects);
+        let effects = effects.cloned().map(Row::Effect);
         let rows = manifest.into_iter().chain(alone).chain(ids);
-        rows.chain(credits).chain(order)
+        rows.chain(credits).chain(order).chain(effects)
     }
 }
 
 /// The number of rows of each kind.
-pub(super) fn sizes(manifest: bool, segment: bool, lens: [usize; 3]) -> Vec<u64> {
+pub(super) fn sizes(manifest: bool, segment: bool, lens: [usize; 4]) -> Vec<u64> {
     let mut sizes = vec![u64::from(manifest), u64::from(segment)];
     sizes.extend(lens.map(|len| len as u64));
     sizes
 }
 
-/// `segment` without the requests and credits that it remembers.
+/// `segment` without the requests and credits that it remembers, and without its effects.
 fn alone(segment: &Segment) -> Segment {
     Segment {
         out: segment.out.clone(),
@@ -89,6 +92,10 @@ fn alone(segment: &Segment) -> Segment {
         due: [].into(),
         sent: [].into(),
         pinned: [].into(),
+        log: Log {
+            effects: [].into(),
+            ..segment.log
+        },
         manifest: segment.manifest.clone(),
         ..*segment
     }

@@ -125,6 +125,7 @@ const SEGMENTS: &str = concat!(
     include_str!("lua/counter/segment/money.lua"),
     include_str!("lua/counter/segment/parts.lua"),
     include_str!("lua/counter/segment/checks.lua"),
+    include_str!("lua/counter/segment/log.lua"),
     include_str!("lua/counter/segment/remember.lua"),
     include_str!("lua/counter/segment/expire.lua"),
     include_str!("lua/counter/segment/land.lua"),

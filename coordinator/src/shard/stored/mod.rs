@@ -8,10 +8,14 @@
 //! The scripts in `redis/lua/counter/segment` write these parts. Movers, audits and tests read and write segments with
 //! this module.
 
+mod effects;
 mod segment;
 pub(crate) mod texts;
 
 use std::collections::BTreeMap;
+
+pub(crate) use effects::push_change;
+pub use effects::{chunk, effects};
 
 /// The type of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +53,8 @@ const fn sorted(name: &'static str) -> Part {
 }
 
 /// Every part that a group may have. An empty part does not exist.
-pub const PARTS: [Part; 12] = [
-    MANIFEST, SEGMENT, IDS, ORDER, BLOCKS, TIMES, OPEN, DUE, SENT, PINNED, OUT, INN,
+pub const PARTS: [Part; 14] = [
+    MANIFEST, SEGMENT, IDS, ORDER, BLOCKS, TIMES, OPEN, DUE, SENT, PINNED, OUT, INN, LOG, PAGES,
 ];
 
 /// An account's manifest: `version`, `text`, the `durability` with which it was written, and the `origin` of the last
@@ -68,7 +72,7 @@ pub const IDS: Part = hash("ids");
 /// The same as records of 27 bytes, key and value, in the order in which they became final. The records of a batch are
 /// one element, which begins with their least and greatest times, six bytes each.
 pub const ORDER: Part = list("order");
-/// Older final answers: blocks of thousands of records, each under the SHA-1 of its records, in hexadecimal.
+/// Older final answers and effects: blocks of thousands of records, each under the SHA-1 of its records, in hexadecimal.
 pub const BLOCKS: Part = hash("blocks");
 /// The names of blocks. The score is the greatest rank of a block's keys: 2,048 times a time, and 11 bits of the
 /// digest. No two blocks share a rank.
@@ -76,7 +80,7 @@ pub const TIMES: Part = sorted("times");
 /// Requests and credits that are not final: the key; and the digest of the content with `H`, amount and deadline, or
 /// with `S`, amount and account; of a credit: `P` pinned.
 pub const OPEN: Part = hash("open");
-/// Keys of held reservations, by deadline.
+/// Ids of held reservations, with their keys, by deadline.
 pub const DUE: Part = sorted("due");
 /// Ids of transfers that are sent, with their keys, in order. All scores are 0.
 pub const SENT: Part = sorted("sent");
@@ -86,6 +90,12 @@ pub const PINNED: Part = sorted("pinned");
 pub const OUT: Part = hash("out");
 /// Per lender segment: the number of the last loan that landed from it.
 pub const INN: Part = hash("inn");
+
+/// The newest effects: chunks, which [`effects`] reads. The effects of a batch are one chunk.
+pub const LOG: Part = list("log");
+/// The names of the blocks of older effects, by the number of the first. A line with their number and the time of the
+/// last one stands before the chunks.
+pub const PAGES: Part = sorted("pages");
 
 /// The content of a part: fields and values, members and scores, or [`place`]s of a list and their elements.
 pub type Fields = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -1,17 +1,20 @@
 //! A segment as its parts.
 
-use ringfence_segment_lock::segment::{CreditState, Entry, Final, Segment, State};
+use ringfence_segment_lock::segment::{CreditState, Entry, Final, Log, Segment, State};
 
 use super::{
-    DUE, IDS, INN, OPEN, ORDER, OUT, PINNED, SEGMENT, SENT, Stored, place,
+    DUE, IDS, INN, LOG, OPEN, ORDER, OUT, PINNED, SEGMENT, SENT, Stored,
+    effects::chunk,
+    place,
     texts::{
         KEY_LEN, caller_text, content_bytes, credit_key, credit_text, durability_text, id_key,
-        sent_text, state_text,
+        open_text, state_text,
     },
 };
 
 impl Stored {
-    /// `segment`, as written by `origin`. It has no blocks, and each element of its order is one record, without times.
+    /// `segment`, as written by `origin`. It has no blocks. Each element of its order is one record, without times,
+    /// and each chunk of its log has one effect.
     pub fn from_segment(segment: &Segment, origin: &str) -> Self {
         let mut stored = Self::default();
         stored.put_numbers(segment);
@@ -25,13 +28,16 @@ impl Stored {
         }
         stored.put_answers(segment);
         for (deadline_ms, id) in &segment.due {
-            stored.put(DUE, id_key(id), deadline_ms.to_string());
+            stored.put(DUE, open_text(id), deadline_ms.to_string());
         }
         for id in &segment.sent {
-            stored.put(SENT, sent_text(id), "0");
+            stored.put(SENT, open_text(id), "0");
         }
         for id in &segment.pinned {
             stored.put(PINNED, credit_text(id), "0");
+        }
+        for (nth, effect) in segment.log.effects.iter().enumerate() {
+            stored.put(LOG, place(nth), chunk(effect));
         }
         stored
     }
@@ -87,6 +93,16 @@ impl Stored {
         ];
         for (name, number) in numbers {
             self.put(SEGMENT, name, number.to_string());
+        }
+        if terms.effects_max > 0 {
+            let Log {
+                last,
+                at_ms,
+                effects,
+            } = &segment.log;
+            let (most, keep_ms, newest) = (terms.effects_max, terms.effects_for_ms, effects.len());
+            let log = format!("{most} {keep_ms} {last} {at_ms} {newest} 0");
+            self.put(SEGMENT, "log", log);
         }
         self.put(SEGMENT, "durability", durability_text(terms.durability));
         let frozen = segment.frozen.map_or_else(Vec::new, |frozen| {

@@ -37,6 +37,11 @@ fn id_of(text: &[u8]) -> Option<RequestId> {
     RequestId::new(number_of::<u64>(time)?, std::str::from_utf8(name).ok()?).ok()
 }
 
+/// `time:name`, the name's end, and `more`.
+pub(crate) fn id_text(id: &RequestId, more: &str) -> Vec<u8> {
+    ended(id, more.as_bytes())
+}
+
 /// `time:name`, the name's end, and the account.
 pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
     ended(&credit.id, credit.from.as_str().as_bytes())
@@ -51,23 +56,28 @@ pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
 
 /// `time:name`, the name's end, and `more`: ordered by id, for any content of `more`.
 fn ended(id: &RequestId, more: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(TIME_DIGITS + 2 + id.name().len() + more.len());
+    push_ended(&mut text, id, more);
+    text
+}
+
+/// Appends that.
+pub(super) fn push_ended(text: &mut Vec<u8>, id: &RequestId, more: &[u8]) {
     let (time, name) = id_pieces(id);
-    let mut text = Vec::with_capacity(time.len() + name.len() + 1 + more.len());
     text.extend_from_slice(&time);
-    for &byte in name {
-        text.push(byte);
-        if byte == END {
-            text.push(NOT_THE_END);
+    for (nth, piece) in name.split(|byte| *byte == END).enumerate() {
+        if nth > 0 {
+            text.extend_from_slice(&[END, NOT_THE_END]);
         }
+        text.extend_from_slice(piece);
     }
     text.push(END);
     text.extend_from_slice(more);
-    text
 }
 
 /// The inverse of [`ended`]. No byte that follows an end equals [`NOT_THE_END`]: account names are text, and times in
 /// keys begin with a smaller byte.
-fn ended_of(text: &[u8]) -> Option<(RequestId, &[u8])> {
+pub(super) fn ended_of(text: &[u8]) -> Option<(RequestId, &[u8])> {
     let (mut id, mut rest) = (Vec::with_capacity(text.len()), text);
     loop {
         let (&byte, behind) = rest.split_first()?;
@@ -176,13 +186,13 @@ pub(crate) fn credit_key(credit: &CreditId) -> [u8; KEY_LEN] {
     key(credit.id.time_ms(), credit.digest())
 }
 
-/// The member of a transfer in the list of sent ones: `time:name`, the name's end, and the key.
-pub(crate) fn sent_text(id: &RequestId) -> Vec<u8> {
+/// The member of a request in the lists of those that are not final: `time:name`, the name's end, and the key.
+pub(crate) fn open_text(id: &RequestId) -> Vec<u8> {
     ended(id, &id_key(id))
 }
 
-/// The inverse of [`sent_text`].
-pub(crate) fn sent_of(text: &[u8]) -> Option<RequestId> {
+/// The inverse of [`open_text`].
+pub(crate) fn open_of(text: &[u8]) -> Option<RequestId> {
     Some(ended_of(text)?.0)
 }
 
@@ -251,12 +261,12 @@ mod tests {
         ];
         for (one, next) in ids.iter().zip(&ids[1..]) {
             assert!(
-                one < next && sent_text(one) < sent_text(next),
+                one < next && open_text(one) < open_text(next),
                 "{one} {next}"
             );
         }
         for id in ids {
-            assert_eq!(sent_of(&sent_text(&id)), Some(id));
+            assert_eq!(open_of(&open_text(&id)), Some(id));
         }
     }
 

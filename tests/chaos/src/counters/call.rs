@@ -20,6 +20,8 @@ pub enum Call {
     Exact(usize),
     /// The fast balance of an account.
     Fast(usize),
+    /// The log of an account.
+    History(usize),
     /// Something about a latch.
     Latch(LatchCall),
 }
@@ -32,7 +34,7 @@ impl Call {
             | Self::Confirm(order)
             | Self::Cancel(order)
             | Self::Find(order) => Some(order),
-            Self::Exact(_) | Self::Fast(_) | Self::Latch(_) => None,
+            Self::Exact(_) | Self::Fast(_) | Self::History(_) | Self::Latch(_) => None,
         }
     }
 }
@@ -84,6 +86,8 @@ pub enum Answer {
     Absent,
     /// How much there is.
     Balance(Balance),
+    /// What is in the log.
+    Logged(Logged),
     /// How often a latch is still to be counted down.
     Left(u64),
     /// The latch is not set, or has lost counts.
@@ -112,6 +116,49 @@ pub enum End {
     Cancelled,
     /// It came back at its deadline.
     Expired,
+}
+
+/// What the log of an account says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logged {
+    /// The effects of orders.
+    pub effects: Vec<LoggedEffect>,
+    /// The sum of all effects on what can be spent, with what is on its way between segments.
+    pub available: i64,
+    /// The sum of all effects on what is set aside.
+    pub held: i64,
+    /// Why the log of a segment does not add up, if it does not.
+    pub broken: Option<String>,
+}
+
+/// An effect of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedEffect {
+    /// The number of the account that the order is of.
+    pub account: usize,
+    /// The name of the order.
+    pub name: String,
+    /// What changed.
+    pub word: EffectWord,
+    /// How much.
+    pub amount: i64,
+}
+
+/// The kinds of effects of orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "as in the log of an account")]
+pub enum EffectWord {
+    Deposited,
+    Deducted,
+    Reserved,
+    Confirmed,
+    Cancelled,
+    Expired,
+    Sent,
+    Delivered,
+    Returned,
+    Received,
 }
 
 /// How much there is in an account.

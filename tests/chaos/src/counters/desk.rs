@@ -1,19 +1,21 @@
 //! Where calls are made, and written down.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use futures_util::future::join_all;
 use ringfence_client::{
     Client, Counter, Counters,
     counter::{
-        Account, Amount, CounterError, Durability, Effect, Ended, Found, RequestId, Reserved,
-        StorageError, Swept, Terms,
-        segment::{Refusal, State},
+        Account, Amount, CounterError, Durability, Effect, Ended, Found, HistoryCursor, RequestId,
+        Reserved, StorageError, Swept, Terms,
+        segment::{EffectKind, Refusal, State},
     },
 };
 use tokio::time::sleep;
 
-use super::{Answer, Balance, Call, Deed, End, Log, Order, latches};
+use super::{
+    Answer, Balance, Call, Deed, EffectWord, End, Log, Logged, LoggedEffect, Order, latches,
+};
 
 /// Before a loss that could not be accepted is accepted again.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -135,6 +137,7 @@ impl Desk {
             Call::Find(order) => found(self.account(order).find(&id(order)).await?),
             Call::Exact(account) => balance(self.numbered(*account).exact_balance().await?),
             Call::Fast(account) => balance(self.accounts[*account].balance().await?),
+            Call::History(account) => self.logged(*account).await?,
             Call::Latch(_) => unreachable!("a latch is no account"),
         })
     }
@@ -229,6 +232,48 @@ impl Desk {
         }
     }
 
+    /// Reads the whole log of an account, and adds it up: each effect begins where the one before it ended.
+    async fn logged(&self, account: usize) -> Result<Answer, CounterError> {
+        const PAGE: u32 = 1_000;
+        let counter = self.numbered(account);
+        let (mut logged, mut from) = (Logged::default(), HistoryCursor::default());
+        let mut segments: HashMap<u32, (i64, i64)> = HashMap::new();
+        loop {
+            let page = counter.history(&from, PAGE).await?;
+            for found in page.effects {
+                let effect = &found.effect;
+                let (signs, amount) = (effect.kind.signs(), effect.amount.get());
+                let money = segments.entry(found.segment).or_default();
+                let after = (money.0 + signs.0 * amount, money.1 + signs.1 * amount);
+                if after != (effect.value, effect.held) {
+                    let told = || format!("{found:?} comes after {money:?}");
+                    logged.broken.get_or_insert_with(told);
+                }
+                *money = (effect.value, effect.held);
+                if let Some((word, of, name)) = word_of(&effect.kind) {
+                    logged.available += signs.0 * amount;
+                    logged.held += signs.1 * amount;
+                    logged.effects.push(LoggedEffect {
+                        account: of.map_or(account, |of| self.number_of(of)),
+                        name: name.to_owned(),
+                        word,
+                        amount,
+                    });
+                }
+            }
+            from = page.next;
+            if page.is_end {
+                return Ok(Answer::Logged(logged));
+            }
+        }
+    }
+
+    fn number_of(&self, account: &Account) -> usize {
+        let mut all = self.accounts.iter().chain(&self.visitors);
+        let number = all.position(|counter| counter.account() == account);
+        number.expect("nobody else sends money")
+    }
+
     fn comes_and_goes(&self, account: &Account) -> bool {
         let visitors = self.visitors.iter();
         visitors.map(Counter::account).any(|known| known == account)
@@ -293,4 +338,26 @@ fn balance(balance: ringfence_client::counter::Balance) -> Answer {
         held: small(balance.held),
         losses: balance.losses,
     })
+}
+
+/// The word for an effect, the account of its order if that is another one, and the order's name. None of money that moves
+/// between segments.
+fn word_of(kind: &EffectKind) -> Option<(EffectWord, Option<&Account>, &str)> {
+    let (word, id) = match kind {
+        EffectKind::Deposited(id) => (EffectWord::Deposited, id),
+        EffectKind::Deducted(id) => (EffectWord::Deducted, id),
+        EffectKind::Reserved(id) => (EffectWord::Reserved, id),
+        EffectKind::Confirmed(id) => (EffectWord::Confirmed, id),
+        EffectKind::Cancelled(id) => (EffectWord::Cancelled, id),
+        EffectKind::Expired(id) => (EffectWord::Expired, id),
+        EffectKind::Sent(id, _) => (EffectWord::Sent, id),
+        EffectKind::Delivered(id, _) => (EffectWord::Delivered, id),
+        EffectKind::Returned(id, _) => (EffectWord::Returned, id),
+        EffectKind::Received(credit) => {
+            let of = Some(&credit.from);
+            return Some((EffectWord::Received, of, credit.id.name()));
+        }
+        EffectKind::Lent { .. } | EffectKind::Landed { .. } => return None,
+    };
+    Some((word, None, id.name()))
 }

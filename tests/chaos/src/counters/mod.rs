@@ -20,7 +20,7 @@ pub use audit::{
     ForgottenLayout, Handover, Losses, Rule, Violation, Visitor, audit, audit_losses,
     audit_visitors,
 };
-pub use call::{Answer, Balance, Call, Deed, End, Order};
+pub use call::{Answer, Balance, Call, Deed, EffectWord, End, Logged, LoggedEffect, Order};
 pub use desk::Desk;
 pub use latches::{LatchCall, LatchDeed, audit_latches};
 pub use log::{Attempt, Log, read};

@@ -54,6 +54,7 @@ pub(super) fn op(name: &str, change: Change) -> CounterOp {
         change,
         generation: 1,
         lands: Vec::new(),
+        logged: true,
         caller: Caller {
             process: 1,
             call: 1,
@@ -176,11 +177,17 @@ impl Desk {
             pieces: Vec::new(),
             source: self.link.life().clone(),
         };
+        let blocks = copied.group.blocks.clone();
         let mut copy = CopyOut {
             epoch,
             key: key.clone(),
-            what: Excerpt::Rows(None),
+            what: Excerpt::Blocks(blocks.clone()),
         };
+        if !blocks.is_empty() {
+            let piece = self.mover.copy_out(&copy).await.expect("an answer");
+            copied.pieces.push(piece.expect("it is left").rows);
+        }
+        copy.what = Excerpt::Rows(None);
         loop {
             let piece = self.mover.copy_out(&copy).await.expect("an answer");
             let piece = piece.expect("it is left");

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .. import _requests, _rules
 from .._durations import Duration, seconds
-from .._requests import Balance, Found, RequestId, Reservation
+from .._requests import Balance, Found, History, RequestId, Reservation
 from .._views import AccountState
 from ..v1 import counter_pb2
 
@@ -36,6 +36,8 @@ class Account:
         idempotency_at_least: Optional[Duration] = None,
         skew: Optional[Duration] = None,
         ids_max: int = 0,
+        effects_max: Optional[int] = None,
+        effects_for: Optional[Duration] = None,
     ) -> None:
         """Creates it, or finds it with the same terms: :class:`AccountExists` with others.
 
@@ -43,7 +45,7 @@ class Account:
             What an acknowledged change survives: "memory" (nothing: a shard that restarts may have forgotten
             the last changes, and says so), "disk" (a restart), or "replicas:N" (the loss of the shard).
         ``segments``
-            The number of segments, 1 to 1024. Default: 4.
+            The number of segments, 1 to 1024. Default: 1. A hot account takes more changes with more segments.
         ``idempotency_for``
             How long the first answer to a request is remembered: at most 30 days. Default: 24 h.
         ``idempotency_at_least``
@@ -52,6 +54,10 @@ class Account:
             How far the time of a request id may be ahead of the shard's clock: at most 1 h. Default: 10 s.
         ``ids_max``
             The number of answers that a segment remembers. Default: 8,000,000.
+        ``effects_max``
+            The number of effects that a segment keeps in its log. 0: no log. Default: 100,000.
+        ``effects_for``
+            How long an effect is kept: at most 10 years. Default: 7 days.
         """
         self._run(
             *_requests.create(
@@ -62,6 +68,8 @@ class Account:
                 idempotency_at_least,
                 skew,
                 ids_max,
+                effects_max,
+                effects_for,
             )
         )
 
@@ -97,6 +105,21 @@ class Account:
     def find(self, request: RequestId) -> Found:
         """What was decided on a request, of whatever kind. Decides nothing."""
         return Found.of(self._run(*_requests.find(self._account, request)))
+
+    def history(
+        self, cursor: str = "", *, since: Optional[float] = None, limit: int = 0
+    ) -> History:
+        """Its log, oldest effects first: every change of its amounts, once.
+
+        ``cursor``
+            Where to go on: ``next`` of the history before.
+        ``since``
+            Without a cursor: effects of this time or later, in seconds since 1970.
+        ``limit``
+            The number of effects to return, about: at most 1,000, which is the default.
+        """
+        request = _requests.history(self._account, cursor, since, limit)
+        return History.of(self._run(*request))
 
     def inspect(self) -> AccountState:
         """Its segments. The API tells neither its durability nor its other terms."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .. import _requests, _rules
 from .._durations import Duration, seconds
-from .._requests import Balance, Found, RequestId, Reservation
+from .._requests import Balance, Found, History, RequestId, Reservation
 from .._views import AccountState
 from ..v1 import counter_pb2
 
@@ -33,6 +33,8 @@ class Account:
         idempotency_at_least: Optional[Duration] = None,
         skew: Optional[Duration] = None,
         ids_max: int = 0,
+        effects_max: Optional[int] = None,
+        effects_for: Optional[Duration] = None,
     ) -> None:
         """Creates it, or finds it with the same terms: see :meth:`ringfence.Account.create`."""
         await self._run(
@@ -44,6 +46,8 @@ class Account:
                 idempotency_at_least,
                 skew,
                 ids_max,
+                effects_max,
+                effects_for,
             )
         )
 
@@ -79,6 +83,13 @@ class Account:
     async def find(self, request: RequestId) -> Found:
         """What was decided on a request, of whatever kind. Decides nothing."""
         return Found.of(await self._run(*_requests.find(self._account, request)))
+
+    async def history(
+        self, cursor: str = "", *, since: Optional[float] = None, limit: int = 0
+    ) -> History:
+        """Its log, oldest effects first: see :meth:`ringfence.Account.history`."""
+        request = _requests.history(self._account, cursor, since, limit)
+        return History.of(await self._run(*request))
 
     async def inspect(self) -> AccountState:
         """Its segments. The API tells neither its durability nor its other terms."""

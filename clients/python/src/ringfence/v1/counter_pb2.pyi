@@ -42,6 +42,22 @@ class Decision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECISION_NEVER_SEEN: _ClassVar[Decision]
     DECISION_FORGOTTEN: _ClassVar[Decision]
 
+class EffectKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EFFECT_KIND_UNSPECIFIED: _ClassVar[EffectKind]
+    EFFECT_KIND_DEPOSITED: _ClassVar[EffectKind]
+    EFFECT_KIND_DEDUCTED: _ClassVar[EffectKind]
+    EFFECT_KIND_RESERVED: _ClassVar[EffectKind]
+    EFFECT_KIND_CONFIRMED: _ClassVar[EffectKind]
+    EFFECT_KIND_CANCELLED: _ClassVar[EffectKind]
+    EFFECT_KIND_EXPIRED: _ClassVar[EffectKind]
+    EFFECT_KIND_SENT: _ClassVar[EffectKind]
+    EFFECT_KIND_DELIVERED: _ClassVar[EffectKind]
+    EFFECT_KIND_RETURNED: _ClassVar[EffectKind]
+    EFFECT_KIND_RECEIVED: _ClassVar[EffectKind]
+    EFFECT_KIND_LENT: _ClassVar[EffectKind]
+    EFFECT_KIND_LANDED: _ClassVar[EffectKind]
+
 class AccountCondition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ACCOUNT_CONDITION_UNSPECIFIED: _ClassVar[AccountCondition]
@@ -69,6 +85,19 @@ DECISION_DELIVERED: Decision
 DECISION_RETURNED: Decision
 DECISION_NEVER_SEEN: Decision
 DECISION_FORGOTTEN: Decision
+EFFECT_KIND_UNSPECIFIED: EffectKind
+EFFECT_KIND_DEPOSITED: EffectKind
+EFFECT_KIND_DEDUCTED: EffectKind
+EFFECT_KIND_RESERVED: EffectKind
+EFFECT_KIND_CONFIRMED: EffectKind
+EFFECT_KIND_CANCELLED: EffectKind
+EFFECT_KIND_EXPIRED: EffectKind
+EFFECT_KIND_SENT: EffectKind
+EFFECT_KIND_DELIVERED: EffectKind
+EFFECT_KIND_RETURNED: EffectKind
+EFFECT_KIND_RECEIVED: EffectKind
+EFFECT_KIND_LENT: EffectKind
+EFFECT_KIND_LANDED: EffectKind
 ACCOUNT_CONDITION_UNSPECIFIED: AccountCondition
 ACCOUNT_CONDITION_IN_DOUBT: AccountCondition
 ACCOUNT_CONDITION_LOST: AccountCondition
@@ -91,7 +120,7 @@ class RequestId(_message.Message):
     def __init__(self, created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class CreateAccountRequest(_message.Message):
-    __slots__ = ("account", "segments", "durability", "replicas", "idempotency_for", "idempotency_at_least", "skew", "ids_max")
+    __slots__ = ("account", "segments", "durability", "replicas", "idempotency_for", "idempotency_at_least", "skew", "ids_max", "effects_max", "effects_for")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
@@ -100,6 +129,8 @@ class CreateAccountRequest(_message.Message):
     IDEMPOTENCY_AT_LEAST_FIELD_NUMBER: _ClassVar[int]
     SKEW_FIELD_NUMBER: _ClassVar[int]
     IDS_MAX_FIELD_NUMBER: _ClassVar[int]
+    EFFECTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    EFFECTS_FOR_FIELD_NUMBER: _ClassVar[int]
     account: Account
     segments: int
     durability: Durability
@@ -108,7 +139,9 @@ class CreateAccountRequest(_message.Message):
     idempotency_at_least: _duration_pb2.Duration
     skew: _duration_pb2.Duration
     ids_max: int
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., segments: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., replicas: _Optional[int] = ..., idempotency_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_at_least: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., skew: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ids_max: _Optional[int] = ...) -> None: ...
+    effects_max: int
+    effects_for: _duration_pb2.Duration
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., segments: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., replicas: _Optional[int] = ..., idempotency_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_at_least: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., skew: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ids_max: _Optional[int] = ..., effects_max: _Optional[int] = ..., effects_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CreateAccountResponse(_message.Message):
     __slots__ = ()
@@ -285,6 +318,58 @@ class FindResponse(_message.Message):
     to: str
     forgotten_until: _timestamp_pb2.Timestamp
     def __init__(self, decision: _Optional[_Union[Decision, str]] = ..., amount: _Optional[int] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., to: _Optional[str] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GetHistoryRequest(_message.Message):
+    __slots__ = ("account", "cursor", "since", "limit")
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    cursor: str
+    since: _timestamp_pb2.Timestamp
+    limit: int
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., cursor: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class GetHistoryResponse(_message.Message):
+    __slots__ = ("effects", "next", "end", "lost_segments")
+    EFFECTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    LOST_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    effects: _containers.RepeatedCompositeFieldContainer[AccountEffect]
+    next: str
+    end: bool
+    lost_segments: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, effects: _Optional[_Iterable[_Union[AccountEffect, _Mapping]]] = ..., next: _Optional[str] = ..., end: bool = ..., lost_segments: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AccountEffect(_message.Message):
+    __slots__ = ("segment", "number", "follows_gap", "at", "kind", "amount", "id", "counterpart", "other_segment", "loan", "available", "held")
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWS_GAP_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    COUNTERPART_FIELD_NUMBER: _ClassVar[int]
+    OTHER_SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    LOAN_FIELD_NUMBER: _ClassVar[int]
+    AVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    segment: int
+    number: int
+    follows_gap: bool
+    at: _timestamp_pb2.Timestamp
+    kind: EffectKind
+    amount: int
+    id: RequestId
+    counterpart: str
+    other_segment: int
+    loan: int
+    available: int
+    held: int
+    def __init__(self, segment: _Optional[int] = ..., number: _Optional[int] = ..., follows_gap: bool = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[_Union[EffectKind, str]] = ..., amount: _Optional[int] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., counterpart: _Optional[str] = ..., other_segment: _Optional[int] = ..., loan: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ...) -> None: ...
 
 class GetAccountRequest(_message.Message):
     __slots__ = ("account",)

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 use ringfence_segment_lock::{
-    segment::{Answer, Channel, Outcome, Refusal, Reply, Request, SegmentView, State},
+    segment::{
+        Answer, Channel, History, HistoryPage, Outcome, Refusal, Reply, Request, SegmentView, State,
+    },
     {Change, RequestId},
 };
 
@@ -12,7 +14,10 @@ use crate::{
     ids::Epoch,
     shard::{
         CounterOp, CounterReply,
-        stored::texts::{SPLIT, channel_of, credit_of, number_of, sent_of, state_of},
+        stored::{
+            effects,
+            texts::{SPLIT, channel_of, credit_of, number_of, open_of, state_of},
+        },
     },
 };
 
@@ -61,7 +66,10 @@ pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
 fn answer(request: &Request, word: &[u8], rest: &[Value]) -> Option<Answer> {
     match refusal(request, word, rest) {
         Some(refusal) => Some(Err(refusal)),
-        None => done(word, rest).map(Ok),
+        None => match request {
+            Request::History(ask) => history(ask, word, rest).map(Ok),
+            _ => done(word, rest).map(Ok),
+        },
     }
 }
 
@@ -83,7 +91,7 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
         (b"sent", pairs) => {
             let pairs = pairs.chunks_exact(2);
             let transfers = pairs.map(|pair| match state_of(text(&pair[1])?)? {
-                State::Sent { amount, to } => Some((sent_of(text(&pair[0])?)?, amount, to)),
+                State::Sent { amount, to } => Some((open_of(text(&pair[0])?)?, amount, to)),
                 _ => None,
             });
             Reply::Sent(transfers.collect::<Option<_>>()?)
@@ -106,6 +114,20 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
         (b"done", []) => Reply::Done,
         _ => return None,
     })
+}
+
+fn history(ask: &History, word: &[u8], rest: &[Value]) -> Option<Reply> {
+    let (b"history", [last, value, held, chunks]) = (word, rest) else {
+        return None;
+    };
+    let found = effects(text(chunks)?)?.into_iter();
+    let found = found.filter(|effect| effect.number > ask.after && effect.at_ms >= ask.since_ms);
+    Some(Reply::History(HistoryPage {
+        effects: found.take(ask.most as usize).collect(),
+        last: number(last)?,
+        value: amount_of(value)?,
+        held: amount_of(held)?,
+    }))
 }
 
 fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
@@ -142,6 +164,7 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
             deadline_ms: deadline_in(request)?,
             max_ms: number(max_ms)?,
         },
+        (b"no_log", []) => Refusal::NoLog,
         (b"closed", []) => Refusal::Closed,
         (b"clocks", [now_ms, max_ms]) => Refusal::ClocksDiffer {
             now_ms: number(now_ms)?,

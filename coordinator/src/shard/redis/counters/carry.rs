@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The number, from 1, of the first part of a group that is a sorted set. Its rows have scores.
-const SORTED: i16 = 9;
+const SORTED: i16 = 10;
 
 /// Rows in one command.
 const ROWS_MAX: usize = 1_000;
@@ -299,12 +299,15 @@ fn stored(row: &Row) -> Result<(i16, &[u8], &[u8]), ShardError> {
     match row {
         Row::Stored { part, field, value } => Ok((i16::from(*part), field, value)),
         Row::Gone { part, field } => Ok((-i16::from(*part), field, &[])),
-        Row::Manifest(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) | Row::Final(..) => {
-            Err(ShardError::Refused {
-                what: "copy_in",
-                reason: "a row of a shard in memory".into(),
-            })
-        }
+        Row::Manifest(..)
+        | Row::Segment(_)
+        | Row::Id(..)
+        | Row::Credit(..)
+        | Row::Final(..)
+        | Row::Effect(_) => Err(ShardError::Refused {
+            what: "copy_in",
+            reason: "a row of a shard in memory".into(),
+        }),
     }
 }
 

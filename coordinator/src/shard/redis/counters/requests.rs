@@ -3,17 +3,20 @@
 use ringfence_segment_lock::{
     Caller, Change, RequestId,
     segment::{
-        Accept, Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, Lend, Loan,
-        Op, Prepare, Refuse, Replace, Request, State,
+        Accept, Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, History,
+        Lend, Loan, Op, Prepare, Refuse, Replace, Request, State,
     },
 };
 
 use super::{call::Sums, pack::Pack};
 use crate::shard::{
     CounterOp,
-    stored::texts::{
-        SPLIT, caller_pieces, content_bytes, credit_key, credit_text, durability_text, id_key,
-        sent_text, state_text,
+    stored::{
+        push_change,
+        texts::{
+            SPLIT, caller_pieces, content_bytes, credit_key, credit_text, durability_text, id_key,
+            id_text, open_text, state_text,
+        },
     },
 };
 
@@ -40,17 +43,7 @@ pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
 fn push_request(pack: &mut Pack, group: usize, request: &Request) {
     match request {
         Request::Op(op) => push_op(verb(pack, group, "op", 11), op),
-        Request::Lend(Lend {
-            to,
-            landed,
-            want,
-            caller,
-        }) => {
-            let pack = verb(pack, group, "lend", 4)
-                .number(u64::from(*to))
-                .number(*landed);
-            push_caller(push_amount(pack, want.get()), *caller);
-        }
+        Request::Lend(lend) => push_lend(verb(pack, group, "lend", 4), lend),
         Request::Land(land) => {
             push_caller(
                 push_loan(verb(pack, group, "land", 2), &land.loan),
@@ -61,15 +54,17 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         Request::Thaw(thaw) => _ = push_caller(verb(pack, group, "thaw", 1), thaw.caller),
         Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse),
         Request::Confirm(confirm) => {
-            push_id(verb(pack, group, "confirm", 3), &confirm.id).number(confirm.generation);
+            push_id(verb(pack, group, "confirm", 4), &confirm.id)
+                .number(confirm.generation)
+                .text(&open_text(&confirm.id));
         }
         Request::Cancel(Cancel {
             id,
             generation,
             caller,
         }) => {
-            let pack = push_id(verb(pack, group, "cancel", 4), id).number(*generation);
-            push_caller(pack, *caller);
+            let pack = push_id(verb(pack, group, "cancel", 5), id).number(*generation);
+            push_caller(pack, *caller).text(&open_text(id));
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
         Request::Credit(credit) => push_credit(verb(pack, group, "credit", 7), credit),
@@ -84,9 +79,10 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         Request::Find(find) => {
             _ = push_id(verb(pack, group, "find", 3), &find.id).number(find.generation)
         }
+        Request::History(history) => push_history(verb(pack, group, "history", 3), history),
         Request::Sent(sent) => push_after(
             verb(pack, group, "sent", 1),
-            sent.after.as_ref().map(sent_text),
+            sent.after.as_ref().map(open_text),
         ),
         Request::Pinned(pinned) => {
             push_after(
@@ -95,8 +91,8 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
-        Request::Create(create) => _ = push_create(verb(pack, group, "create", 11), create),
-        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 13), replace),
+        Request::Create(create) => _ = push_create(verb(pack, group, "create", 13), create),
+        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 15), replace),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
@@ -111,7 +107,7 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     let times = ops.iter().map(|op| op.id.time_ms());
     let (first, last) = (times.clone().min(), times.max());
     let generation = ops.iter().map(|op| op.generation).min();
-    let pack = verb(pack, group, "ops", 8)
+    let pack = verb(pack, group, "ops", 9)
         .number(generation.unwrap_or_default())
         .number(first.unwrap_or_default())
         .number(last.unwrap_or_default());
@@ -126,6 +122,12 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
         let content = content_bytes(op.change.digest());
         pack.text(&id_key(&op.id)).texts(&[&content, &done]);
     }
+    let mut effects = Vec::new();
+    for op in ops.iter().filter(|op| op.logged) {
+        let is_deposit = matches!(op.change, Change::Deposit { .. });
+        push_change(&mut effects, is_deposit, op.change.amount(), &op.id);
+    }
+    pack.text(&effects);
     let mut others = Pack::with_capacity(PACKED * ops.len());
     others.array(ops.len());
     for op in ops {
@@ -186,11 +188,20 @@ fn push_op(pack: &mut Pack, op: &Op) {
     for loan in &op.lands {
         push_loan(pack, loan);
     }
-    pack.number(deadline_ms);
-    match op.change {
-        Change::Transfer { .. } => pack.text(&sent_text(&op.id)),
-        _ => pack.text(b""),
-    };
+    let is_named = op.logged || matches!(state, State::Held { .. } | State::Sent { .. });
+    let text = is_named.then(|| id_text(&op.id, ""));
+    pack.number(deadline_ms).text(&text.unwrap_or_default());
+}
+
+fn push_lend(pack: &mut Pack, lend: &Lend) {
+    let pack = pack.number(u64::from(lend.to)).number(lend.landed);
+    push_caller(push_amount(pack, lend.want.get()), lend.caller);
+}
+
+fn push_history(pack: &mut Pack, history: &History) {
+    pack.number(history.after)
+        .number(history.since_ms)
+        .number(u64::from(history.most));
 }
 
 fn push_collect(pack: &mut Pack, collect: &Collect) {
@@ -219,7 +230,7 @@ fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer) {
     use ringfence_segment_lock::segment::Outcome;
     push_id(pack, &finish.id).number(finish.generation);
     pack.truth(finish.outcome == Outcome::Credited);
-    push_caller(pack, finish.caller).text(&sent_text(&finish.id));
+    push_caller(pack, finish.caller).text(&open_text(&finish.id));
 }
 
 fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
@@ -229,6 +240,8 @@ fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
         .number(terms.idempotency_at_least_ms)
         .number(terms.skew_ms)
         .number(terms.ids_max as u64)
+        .number(terms.effects_max as u64)
+        .number(terms.effects_for_ms)
         .text(durability_text(terms.durability).as_bytes())
 }
 

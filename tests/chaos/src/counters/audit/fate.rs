@@ -24,7 +24,7 @@ pub(super) struct Fate {
     /// Whether there was no account to send money to.
     is_absent: bool,
     /// How a reservation ended, and after that was said first.
-    end: Option<(u64, End)>,
+    pub(super) end: Option<(u64, End)>,
     pub(super) memory: Memory,
 }
 
@@ -122,6 +122,7 @@ impl Fate {
                 return Ok(());
             }
             Answer::Balance(_)
+            | Answer::Logged(_)
             | Answer::Left(_)
             | Answer::Gone(_)
             | Answer::Nothing(_)

@@ -1,5 +1,6 @@
 //! Whether what tellers were told can be true.
 
+mod effects;
 mod fate;
 mod handovers;
 mod losses;
@@ -36,6 +37,8 @@ pub enum Rule {
     Sound,
     /// What fails does so for a reason that there was.
     Failure,
+    /// The log of an account is its money, and has each effect of an order once.
+    Log,
     /// A latch has as many counts left as requests did not count it down.
     Latch,
     /// A run has seen enough of everything.
@@ -86,6 +89,7 @@ pub fn audit(attempts: &[Attempt], accounts: usize, handovers: &[Handover]) -> V
     for (account, timeline) in timelines.iter().enumerate() {
         let (least, most) = (timeline.end().least, timeline.end().most);
         violations.extend(conserved(account, least..=most, attempts));
+        violations.extend(effects::logged(account, attempts, &fates));
     }
     violations.sort_by_key(|violation| violation.rule);
     violations

@@ -53,6 +53,9 @@ pub(super) async fn finish(
     for account in (0..desk.accounts.len()).chain(visitors) {
         persistently(desk, Call::Exact(account), until).await;
     }
+    for account in 0..desk.accounts.len() {
+        persistently(desk, Call::History(account), until).await;
+    }
     Ok(())
 }
 

@@ -78,7 +78,8 @@ const TERMS: Terms = Terms {
     idempotency_at_least_ms: 60 * 1000,
     skew_ms: 500,
     ids_max: 2_000_000,
-    durability: Durability::Replicas(1),
+    effects_max: 2_000_000,
+    ..Terms::new(Durability::Replicas(1))
 };
 
 /// Every write is on the disk.

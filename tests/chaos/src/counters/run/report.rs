@@ -154,6 +154,7 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         },
         (Call::Exact(_), _) => "exact balances",
         (Call::Fast(_), _) => "fast balances",
+        (Call::History(_), _) => "histories",
         (Call::Confirm(_) | Call::Cancel(_), _) => "ends of reservations of another kind",
     }
 }

@@ -46,7 +46,8 @@ end
 local function drop_other_blocks()
   local blocks = ahead .. ':' .. PARTS[BLOCKS]
   for _, name in ipairs(redis.call('HKEYS', blocks)) do
-    if not redis.call('ZSCORE', aside .. ':times', name) then redis.call('HDEL', blocks, name) end
+    local is_one = redis.call('ZSCORE', aside .. ':times', name) or redis.call('ZSCORE', aside .. ':pages', name)
+    if not is_one then redis.call('HDEL', blocks, name) end
   end
 end
 

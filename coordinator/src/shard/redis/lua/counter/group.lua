@@ -1,11 +1,11 @@
 -- The parts of a group, each under the group's name and its own: hashes first, then lists, then sorted sets.
 local PARTS, HASHES, LISTS = {'manifest', 'seg', 'ids', 'open', 'blocks', 'out', 'inn',
-  'order', 'times', 'due', 'sent', 'pinned'}, 7, 8
+  'order', 'log', 'times', 'due', 'sent', 'pinned', 'pages'}, 7, 9
 local BLOCKS = 5
 -- What is copied before a slot is sealed, of groups with more than `many` open requests: the parts with a row for each,
 -- by their names and in their order. `changes`: a list of rows that changed since that copy began, "part field" each,
 -- behind a text of the copy. A copy that falls behind by more than `changes_max` begins again.
-local OPEN = {parts = {open = 4, due = 10, sent = 11, pinned = 12}, order = {4, 10, 11, 12}, many = 2048,
+local OPEN = {parts = {open = 4, due = 11, sent = 12, pinned = 13}, order = {4, 11, 12, 13}, many = 2048,
   changes = ':changes', changes_max = 65536}
 
 local function is_list(i)

@@ -34,11 +34,17 @@ for i = 1, #ARGV[3] / 4 do
   end
 end
 
+local function blocks_in(name)
+  local names = redis.call('ZRANGE', name .. ':times', 0, -1)
+  for _, page in ipairs(redis.call('ZRANGE', name .. ':pages', 0, -1)) do names[#names + 1] = page end
+  return names
+end
+
 local found, looked_at, most = {}, 0, tonumber(ARGV[4])
 local function add(index, words)
   for at = 1, #words, 2 do
     local name = string.match(index, '^[^{]*') .. words[at]
-    local blocks, n = here and {} or redis.call('ZRANGE', name .. ':times', 0, -1), #found
+    local blocks, n = here and {} or blocks_in(name), #found
     local is_one
     if here then
       is_one = redis.call('EXISTS', name .. ':manifest') == 1

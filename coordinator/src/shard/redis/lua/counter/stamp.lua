@@ -1,5 +1,5 @@
 -- Fields of a segment that a server changes when it finds that the segment came back, or that expire.
-local UNSTAMPED = {origin = true, losses = true, doubtful = true, version = true, frozen = true}
+local UNSTAMPED = {origin = true, losses = true, doubtful = true, version = true, log = true, frozen = true}
 -- If a segment has more open requests than this, the stamp has only the number of the others, which bounds its time.
 local STAMPED_MAX = 2000
 
@@ -37,6 +37,8 @@ local function stamp_of(name, blocks)
     fields_of(name .. ':inn', {}),
     redis.call('LRANGE', name .. ':order', 0, -1),
     redis.call('ZRANGE', name .. ':times', 0, -1, 'WITHSCORES'),
+    redis.call('LRANGE', name .. ':log', 0, -1),
+    redis.call('ZRANGE', name .. ':pages', 0, -1, 'WITHSCORES'),
     open_of(name, ':due'),
     open_of(name, ':sent'),
     open_of(name, ':pinned'),

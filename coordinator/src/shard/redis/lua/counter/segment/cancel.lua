@@ -1,5 +1,5 @@
 -- Gives a reservation back.
-function rules.cancel(segment, id, time, generation, caller)
+function rules.cancel(segment, id, time, generation, caller, member)
   local state = ended(segment, id)
   if state then return state end
   certain(segment)
@@ -14,5 +14,5 @@ function rules.cancel(segment, id, time, generation, caller)
     return 'X'
   end
   not_frozen(segment, caller)
-  return return_reservation(segment, id, amount, 'X')
+  return return_reservation(segment, member, amount, 'X')
 end

@@ -15,12 +15,12 @@ local function ended(segment, id)
   return state and string.sub(state, 1, 1) ~= 'H' and state
 end
 
-function rules.confirm(segment, id, time, generation)
+function rules.confirm(segment, id, time, generation, member)
   local state = ended(segment, id)
   if state then return state end
   certain(segment)
   known(segment, generation, time)
-  expire_if_due(segment, id)
+  expire_if_due(segment, id, member)
   state = reservation(segment, id)
   if not state then
     remembered(segment, time)
@@ -29,5 +29,5 @@ function rules.confirm(segment, id, time, generation)
   local amount = held(segment, id)
   if not amount then return state end
   set(segment, 'held', subtract(segment.held, amount))
-  return end_reservation(segment, id, 'C')
+  return end_reservation(segment, member, amount, 'C')
 end

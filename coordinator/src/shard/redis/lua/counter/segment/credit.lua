@@ -27,6 +27,7 @@ function rules.credit(segment, id, time, generation, content, amount, caller, me
     meet(part(segment, 'open'))
     put(meet(part(segment, 'pinned')), member, '0')
     set_value(segment, add(segment.value, amount))
+    log.effect(segment, '<', amount, member)
   end
   record(segment, id, time, content .. state, is_pinned)
   return credit_answer(content .. state, content)

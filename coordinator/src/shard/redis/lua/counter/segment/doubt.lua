@@ -3,6 +3,10 @@ local VERSIONS_APART = 4294967296
 
 local function came_back(segment)
   set(segment, 'version', segment.version + VERSIONS_APART)
+  if segment.log then
+    segment.log.last = segment.log.last + VERSIONS_APART
+    log.note(segment)
+  end
   if segment.durability == 'memory' then
     set(segment, 'losses', segment.losses + 1)
   else

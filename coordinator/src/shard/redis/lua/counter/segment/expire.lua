@@ -11,21 +11,30 @@ local function held(segment, id)
   return amount_of(amount), tonumber(deadline)
 end
 
--- Moves held money, once.
-local function end_reservation(segment, id, state)
-  put(part(segment, 'due'), id, false)
-  close_open(segment, id, state)
+-- Moves held money, once. `member`: of `due`, the id as a text and its key. The state's letter is that of the effect.
+local function end_reservation(segment, member, amount, state)
+  put(part(segment, 'due'), member, false)
+  close_open(segment, log.key_of(member), state)
+  log.effect(segment, state, amount, log.id_text_of(member))
   return state
 end
 
-local function return_reservation(segment, id, amount, state)
+local function return_reservation(segment, member, amount, state)
   take_back(segment, amount)
-  return end_reservation(segment, id, state)
+  return end_reservation(segment, member, amount, state)
 end
 
-local function expire_if_due(segment, id)
+-- `member`: that of the reservation, if it is known.
+local function expire_if_due(segment, id, member)
   local amount, deadline = held(segment, id)
-  if amount and deadline <= now then return_reservation(segment, id, amount, 'E') end
+  if not amount or deadline > now then return end
+  if not member then
+    local at = string.format('%d', deadline)
+    for _, due in ipairs(read('ZRANGEBYSCORE', whole(part(segment, 'due')), at, at)) do
+      if log.key_of(due) == id then member = due end
+    end
+  end
+  return_reservation(segment, member, amount, 'E')
 end
 
 -- Gives back reservations past their deadline, the oldest first. Returns their number. Sets `none_due` if no more are
@@ -33,7 +42,7 @@ end
 local function expire_due(segment)
   if segment.none_due or segment.held == 0 then return 0 end
   local due = read('ZRANGEBYSCORE', whole(part(segment, 'due')), '-inf', now, 'LIMIT', 0, EXPIRED_PER_CALL_MAX)
-  for _, id in ipairs(due) do expire_if_due(segment, id) end
+  for _, member in ipairs(due) do expire_if_due(segment, log.key_of(member), member) end
   segment.none_due = #due < EXPIRED_PER_CALL_MAX
   return #due
 end

@@ -10,7 +10,7 @@ function rules.finish_transfer(segment, id, time, generation, credited, caller, 
   end
   local state = state_of(entry)
   if string.find(state, '^[VRI]') then return state end
-  local amount = string.match(state, '^S(%d+):')
+  local amount, to = string.match(state, '^S(%d+):(.*)$')
   if not amount then refuse('conflict') end
   must_be_safe(segment.durability)
   amount = amount_of(amount)
@@ -25,6 +25,7 @@ function rules.finish_transfer(segment, id, time, generation, credited, caller, 
     state = 'R'
   end
   put(sent, member, false)
+  log.effect(segment, state, amount, log.id_text_of(member) .. to)
   close_open(segment, id, state)
   return state
 end

@@ -8,6 +8,7 @@ end
 local function receive(segment, loan)
   put(part(segment, 'inn'), loan[1], loan[2])
   set_value(segment, add(segment.value, loan[3]))
+  log.effect(segment, 'I', loan[3], string.format('%d:%d', loan[1], loan[2]))
 end
 
 function rules.land(segment, loan, caller)
@@ -15,6 +16,7 @@ function rules.land(segment, loan, caller)
   if not is_new(segment, loan) then return {'stale'} end
   not_frozen(segment, caller)
   must_fit(segment, loan[3])
+  log.meet(segment)
   receive(segment, loan)
   return {'landed'}
 end

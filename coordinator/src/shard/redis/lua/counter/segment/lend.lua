@@ -8,7 +8,9 @@ function rules.lend(segment, to, landed, want, caller)
   not_frozen(segment, caller)
   local amount = less(segment.value, want) and segment.value or want
   if amount == 0 then return {'nothing'} end
+  log.meet(segment)
   set_value(segment, subtract(segment.value, amount))
   put(out, to, string.format('%d:%s', segment.version, decimal(amount)))
+  log.effect(segment, 'O', amount, string.format('%d:%d', to, segment.version))
   return {'lent', segment.version, amount}
 end

@@ -1,7 +1,7 @@
 -- A segment is read once per batch. Its changes are written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
   'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
-  'doubtful', 'closed', 'frozen', 'awaits_versions'}
+  'doubtful', 'closed', 'frozen', 'awaits_versions', 'log'}
 
 -- The segment under a group's name, if it exists. A segment that was written in another life may lack its last changes.
 local function load(group)
@@ -13,6 +13,7 @@ local function load(group)
     doubtful = found[21] == '1', closed = found[22] == '1', frozen = found[23], awaits_versions = found[24] == '1',
   }
   for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
+  log.open(segment, found[25])
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
     local is_marked = segment.durability == 'memory' and is_armed_anew(segment.origin, origin)
@@ -51,6 +52,10 @@ local VERSIONS_PER_MS = 1024
 -- Makes a new segment a replacement of a lost one.
 local function take_place(segment, losses)
   set(segment, 'version', now * VERSIONS_PER_MS)
+  if segment.log then
+    segment.log.last = segment.version
+    log.note(segment)
+  end
   set(segment, 'losses', losses)
   set(segment, 'lost', now + segment.skew)
   set(segment, 'doubtful', true)
@@ -59,8 +64,8 @@ end
 
 -- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `losses`, it replaces
 -- a lost segment.
-local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, durability,
-  losses, at)
+local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, effects_max,
+  effects_for, durability, losses, at)
   must_be_safe(durability)
   if losses then clocks_agree(at, skew) end
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
@@ -74,6 +79,10 @@ local function create(group, generation, base, from, closed, least, manifest, wi
     manifest = manifest,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
+  if effects_max > 0 then
+    log.open(segment, string.format('%d %d 0 0 0 0', effects_max, effects_for))
+    log.note(segment)
+  end
   if losses then take_place(segment, losses) end
   return segment
 end
@@ -88,6 +97,7 @@ end
 local function save(segment, is_awaited)
   for _, found in pairs(segment.parts) do write(found) end
   write_chunk(segment)
+  log.write(segment)
   if not (segment.is_changed or is_awaited) then return end
   if is_awaited or segment.origin ~= origin then set(segment, 'origin', origin) end
   local arguments = {}

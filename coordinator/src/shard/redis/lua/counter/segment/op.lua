@@ -21,9 +21,9 @@ end
 -- The part that lists a change which is not final.
 local ASIDE = {reserve = 'due', transfer = 'sent'}
 
-local function hold(segment, id, kind, amount, deadline, member)
+local function hold(segment, kind, amount, deadline, member)
   if kind == 'reserve' then
-    put(part(segment, 'due'), id, deadline)
+    put(part(segment, 'due'), member, deadline)
     if deadline <= now then segment.none_due = false end
   elseif kind == 'transfer' then
     put(part(segment, 'sent'), member, '0')
@@ -33,8 +33,9 @@ local function hold(segment, id, kind, amount, deadline, member)
   set(segment, 'held', add(segment.held, amount))
 end
 
--- `state`: the recorded state on success. `member`: the member of `sent` for a transfer, its id and its key.
-function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, member)
+-- `state`: the recorded state on success. `text`: the id as a text, of an account
+-- with a log, of a reservation and of a transfer.
+function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, text)
   if not segment.doubtful and is_safe(segment.durability) then expire_if_due(segment, id) end
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end
@@ -66,7 +67,8 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
     end
     set_value(segment, subtract(segment.value, amount))
   end
-  hold(segment, id, kind, amount, deadline, member)
+  hold(segment, kind, amount, deadline, text .. id)
+  log.effect(segment, log.letters[kind], amount, text .. (string.match(state, '^S%d+:(.*)$') or ''))
   record(segment, id, time, content .. state, aside)
   return state
 end

@@ -29,8 +29,9 @@ local function drops_one_by_one(segment, first, more)
 end
 
 -- `first` and `last`: the least and the greatest time of the ids; `coming` and `going`: the sums of the deposits and of
--- the deductions; `entries`: {id, entry, id, entry...}.
-function rules.ops(segment, generation, first, last, coming, going, asked, entries)
+-- the deductions; `entries`: {id, entry, id, entry...}; `effects`: as in
+-- `log.lua`, of an account with a log.
+function rules.ops(segment, generation, first, last, coming, going, asked, entries, effects)
   certain(segment)
   known(segment, generation, last)
   remembered(segment, first)
@@ -46,6 +47,7 @@ function rules.ops(segment, generation, first, last, coming, going, asked, entri
   make_room(segment, #asked)
   set_value(segment, subtract(add(segment.value, coming), going))
   set(segment, 'version', segment.version + #asked - 1)
+  log.effects(segment, #asked, effects)
   if last > segment.newest then set(segment, 'newest', last) end
   -- From now on only the stored data of these ids is known.
   whole(ids)
@@ -57,12 +59,17 @@ end
 
 -- The same requests, each alone.
 local function singles(ops)
-  local group, _, _, _, _, _, _, asked, entries, others = unpack(ops)
-  local each = cmsgpack.unpack(others)
+  local group, _, _, _, _, _, _, asked, entries, effects, others = unpack(ops)
+  local each, at = cmsgpack.unpack(others), 1
   for i, other in ipairs(each) do
     local id, time, generation, kind, amount, caller = asked[i], unpack(other)
     local content, state = string.sub(entries[2 * i], 1, 8), 'D'
-    each[i] = {group, 'op', id, time, generation, content, kind, amount, state, caller, {}, 0, ''}
+    local text = ''
+    if effects ~= '' then
+      local last = at + 1 + struct.unpack('>I2', effects, at)
+      text, at = string.match(string.sub(effects, at + 2, last), '^.%d+:(.*)$'), last + 1
+    end
+    each[i] = {group, 'op', id, time, generation, content, kind, amount, state, caller, {}, 0, text}
   end
   return each
 end

@@ -13,7 +13,7 @@ local rules = {}
 -- The same for manifests: of the group, and of the request's arguments.
 local manifests = {}
 
-local KINDS = {order = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
+local KINDS = {order = 'list', log = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
 local LENGTHS = {hash = 'HLEN', list = 'LLEN', sorted = 'ZCARD'}
 
 -- Ends the present request with an answer, without any change.
@@ -114,4 +114,17 @@ local function whole(found)
   if found.is_changed then write(meet(found)) end
   found.met = true
   return found.name
+end
+
+-- Writes `records` as a new block, with that score in its index: `times` by the greatest rank, or `pages`.
+local function write_block(segment, index, score, records)
+  local block = redis.sha1hex(records)
+  redis.call('HSET', segment.name .. ':blocks', block, records)
+  redis.call('ZADD', segment.name .. ':' .. index, string.format('%d', score), block)
+end
+
+local function drop_block(segment, index, block)
+  redis.call('HDEL', segment.name .. ':blocks', block)
+  redis.call('ZREM', segment.name .. ':' .. index, block)
+  segment.blocks_read[block] = nil
 end

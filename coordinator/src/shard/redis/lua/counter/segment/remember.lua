@@ -7,12 +7,10 @@
 -- range of keys: a key is in the first block whose greatest key is not less, as `times` has them by score. A block with
 -- the same name elsewhere has the same content.
 local KEY, RECORD, CHUNK_HEAD = 18, 27, 12
--- This many records stay in the hash, in which reads and writes are faster than in blocks.
-local NEWEST_MAX = 8192
 -- About this many records are in a block; a block of twice as many is split.
 local BLOCK = 2048
--- Old answers that a new request drops besides its own work, and old answers that a purge drops.
-local PURGED_PER_REQUEST_MAX, PURGED_PER_CALL_MAX = 2, 256
+-- Old answers that a new request drops besides its own work.
+local PURGED_PER_REQUEST_MAX = 2
 
 local function time_at(text, at)
   local a, b, c, d, e, f = string.byte(text, at, at + 5)
@@ -105,8 +103,9 @@ local function record_final(segment, key, entry)
   add_records(segment, time, time, 1, key .. entry)
 end
 
--- Checks that an answer can become final.
+-- Checks that an answer can become final, with its effect.
 local function meet_final(segment)
+  log.meet(segment)
   meet(part(segment, 'ids'))
   meet(part(segment, 'order'))
 end
@@ -130,21 +129,6 @@ local function close_open(segment, key, state)
   record_final(segment, key, string.sub(entry, 1, 8) .. state)
 end
 
--- Writes `records`, of ranks up to `last`, as a new block.
-local function write_block(segment, last, records)
-  local blocks, times = blocks_of(segment)
-  local block = redis.sha1hex(records)
-  redis.call('HSET', blocks, block, records)
-  redis.call('ZADD', times, string.format('%d', last), block)
-end
-
-local function drop_block(segment, block)
-  local blocks, times = blocks_of(segment)
-  redis.call('HDEL', blocks, block)
-  redis.call('ZREM', times, block)
-  segment.blocks_read[block] = nil
-end
-
 -- Splits one block into two, between different ranks.
 local function write_split(segment, last, records)
   local sorted = {}
@@ -157,10 +141,10 @@ local function write_split(segment, last, records)
   local parts = {{}, {}}
   for i, record in ipairs(sorted) do table.insert(parts[i <= half and 1 or 2], record[2]) end
   if sorted[half][1] < sorted[half + 1][1] then
-    write_block(segment, sorted[half][1], table.concat(parts[1]))
-    write_block(segment, last, table.concat(parts[2]))
+    write_block(segment, 'times', sorted[half][1], table.concat(parts[1]))
+    write_block(segment, 'times', last, table.concat(parts[2]))
   else
-    write_block(segment, last, records)
+    write_block(segment, 'times', last, records)
   end
 end
 
@@ -169,11 +153,11 @@ local function add_to_block(segment, block, last, records)
   local _, times = blocks_of(segment)
   local all = segment.blocks_read[block] .. records
   last = math.max(last, tonumber(redis.call('ZSCORE', times, block)))
-  drop_block(segment, block)
+  drop_block(segment, 'times', block)
   if #all >= 2 * BLOCK * RECORD then
     write_split(segment, last, all)
   else
-    write_block(segment, last, all)
+    write_block(segment, 'times', last, all)
   end
 end
 
@@ -204,7 +188,7 @@ local function pack_behind(segment, last, records)
     block_at(segment, tonumber(redis.call('ZSCORE', times, block)))
     add_to_block(segment, block, last, records)
   else
-    write_block(segment, last, records)
+    write_block(segment, 'times', last, records)
   end
   set(segment, 'packed', last)
 end
@@ -274,7 +258,7 @@ local function forget_block(segment)
   local blocks, times = blocks_of(segment)
   local block = read('ZRANGE', times, 0, 0)[1]
   local count = read('HSTRLEN', blocks, block) / RECORD
-  drop_block(segment, block)
+  drop_block(segment, 'times', block)
   set(segment, 'packed_count', segment.packed_count - count)
   return count
 end
@@ -326,6 +310,8 @@ end
 -- Makes room for this many new answers. Drops some older than `window`; if there is still no room, drops the oldest
 -- that are older than `at_least`, and others up to the mark that this raises. The mark may be above the new ids then.
 local function make_room(segment, more)
+  -- This many records stay in the hash, in which reads and writes are faster than in blocks.
+  local NEWEST_MAX = 8192
   meet_final(segment)
   if segment.newest_count > NEWEST_MAX then
     pack(segment)
@@ -346,5 +332,7 @@ end
 -- Drops some old records. The mark rises to their times, and no further.
 function rules.purge(segment)
   certain(segment)
-  return {'purged', forget_until(segment, math.max(segment.mark, now - segment.window), PURGED_PER_CALL_MAX)}
+  local PURGED_MAX = 256
+  log.drop(segment)
+  return {'purged', forget_until(segment, math.max(segment.mark, now - segment.window), PURGED_MAX)}
 end
