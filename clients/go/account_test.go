@@ -181,6 +181,39 @@ func TestTheLogHasEveryEffectOnce(t *testing.T) {
 	has(must[ringfence.History](t)(coins.History(ctx, all.Next)))
 }
 
+func TestAccountsAreListed(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := dial(t, shared.coordinator)
+	coins := created(t, client, "/coins", 100)
+	created(t, client, "/other", 5)
+	names := func(filter ringfence.AccountFilter) map[string]int64 {
+		t.Helper()
+		found := make(map[string]int64)
+		for account, err := range client.Accounts(ctx, filter) {
+			check(t, err)
+			check(t, account.Err)
+			for _, segment := range account.Segments {
+				found[account.Name] += segment.Available
+			}
+		}
+		return found
+	}
+	filter := ringfence.AccountFilter{Prefix: t.Name() + "/"}
+	if all := names(filter); len(all) != 2 || all[t.Name()+"/coins"] != 100 || all[t.Name()+"/other"] != 5 {
+		t.Errorf("%v", all)
+	}
+	held := ringfence.NewRequestID("held")
+	must[ringfence.Reservation](t)(coins.Reserve(ctx, held, 5, held.CreatedAt.Add(time.Hour)))
+	filter.Held = true
+	if some := names(filter); len(some) != 1 || some[t.Name()+"/coins"] != 95 {
+		t.Errorf("%v", some)
+	}
+	for _, err := range client.Accounts(ctx, ringfence.AccountFilter{Namespace: "No"}) {
+		fails(t, err, ringfence.ErrInvalidInput)
+	}
+}
+
 func TestManyChangesAreMadeAndEachFailsAlone(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
