@@ -38,7 +38,7 @@ end
 -- Has the field written.
 function log.note(segment)
   local of = segment.log
-  set(segment, 'log', of)
+  segment.is_changed = true
   segment.changed.log = string.format('%d %d %d %d %d %d', of.most, of.keep_for, of.last, of.at, of.newest, of.packed)
 end
 
@@ -60,8 +60,8 @@ end
 function log.drop(segment)
   local of = segment.log
   if not of then return end
+  local newest, kept = segment.name .. ':log', of.newest + of.packed
   log.drop_pages(segment)
-  local newest = segment.name .. ':log'
   for _ = 1, of.packed == 0 and 64 or 0 do
     local chunk = read('LINDEX', newest, 0)
     local count, at = string.match(chunk or '', '^%d+ %d+ (%d+) (%d+)')
@@ -69,7 +69,8 @@ function log.drop(segment)
     redis.call('LPOP', newest)
     of.newest = of.newest - count
   end
-  log.note(segment)
+  -- A sweep that drops nothing writes nothing.
+  if of.newest + of.packed < kept then log.note(segment) end
 end
 
 -- Moves the newest effects into a page.

@@ -29,8 +29,7 @@ local function drops_one_by_one(segment, first, more)
 end
 
 -- `first` and `last`: the least and the greatest time of the ids; `coming` and `going`: the sums of the deposits and of
--- the deductions; `entries`: {id, entry, id, entry...}; `effects`: as in
--- `log.lua`, of an account with a log.
+-- the deductions; `entries`: {id, entry, id, entry...}; `effects`: as in `log.lua`, of an account with a log.
 function rules.ops(segment, generation, first, last, coming, going, asked, entries, effects)
   certain(segment)
   known(segment, generation, last)
