@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let mut answers = 0;
             while answers < 2 {
                 match stock.deduct(&order, Amount::new(1)?).await {
-                    Ok(()) => answers += 1,
+                    Ok(_) => answers += 1,
                     Err(CounterError::Insufficient) => return Ok(false),
                     // So many ask at once that one may never find the account at rest.
                     Err(error) if error.is_retryable() => sleep(Duration::from_millis(10)).await,

@@ -257,6 +257,7 @@ fn code(reason: Reason) -> Code {
         | Reason::Insufficient
         | Reason::Cancelled
         | Reason::TransferRefused
+        | Reason::OtherUnit
         | Reason::AccountClosed
         | Reason::IdTooOld
         | Reason::IdInFuture => Code::FailedPrecondition,

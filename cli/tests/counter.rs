@@ -63,6 +63,7 @@ async fn coins_come_and_go_and_a_repeat_takes_effect_once() {
     let id = taken["request"].as_str().expect("its id");
     let again = done(&servers, &["deduct", "coins/42", "30", "--id", id]);
     assert_eq!(taken, again);
+    assert_eq!(taken["balance"], Value::Null, "no segment knows it");
     assert_eq!(balance(&servers, "coins/42"), ("70".into(), "0".into()));
 
     let told = counter(&servers, &["deduct", "coins/42", "30", "--id", id]);
@@ -214,6 +215,75 @@ async fn the_log_of_an_account_is_read_page_by_page() {
 }
 
 #[tokio::test]
+async fn limits_units_labels_and_references_are_kept_and_shown() {
+    let servers = founded().await;
+    let limits = ["--floor", "-10", "--ceiling", "5", "--unit", "EUR-cent"];
+    done(&servers, &[&["create", "euros"][..], &limits].concat());
+    done(&servers, &["create", "coins"]);
+    let uuid = "0190163d-8694-739b-aea5-966c26f8ad91";
+    let taken = done(&servers, &["deduct", "euros", "4", "--reference", uuid]);
+    let after = serde_json::json!({"ledger": "-4", "available": "6", "held": "0"});
+    assert_eq!(taken["balance"], after);
+    let log = done(&servers, &["history", "euros"]);
+    assert_eq!(log["effects"][0]["reference"], uuid.replace('-', ""));
+    let shown = counter(&servers, &["deposit", "euros", "1"]);
+    assert!(
+        shown.stdout.contains("7 to spend, 0 set aside"),
+        "{shown:?}"
+    );
+    let balance = counter(&servers, &["balance", "euros"]);
+    assert!(balance.stdout.contains("the balance is -3"), "{balance:?}");
+    for (args, words) in [
+        (&["deposit", "euros", "9"][..], "at most 5"),
+        (&["transfer", "euros", "coins", "1"], "nothing was deducted"),
+        (&["resegment", "euros", "2"], "the account has a ceiling"),
+    ] {
+        let refused = counter(&servers, args);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    done(&servers, &["label", "euros", "owner=7", "tier=a=b"]);
+    done(&servers, &["label", "euros", "owner="]);
+    let shown = done(&servers, &["show", "euros"]);
+    let labels = serde_json::json!({"tier": "a=b"});
+    assert_eq!(
+        (&shown["labels"], &shown["floor"]),
+        (&labels, &"-10".into())
+    );
+    let shown = counter(&servers, &["show", "euros"]).stdout;
+    let head = "unit: EUR-cent\nfloor: -10\nceiling: 5\nlabel tier=a=b\n";
+    assert!(shown.starts_with(head), "{shown}");
+    let listed = done(&servers, &["list", "--prefix", "euros"]);
+    assert_eq!(listed["accounts"][0]["labels"], labels);
+}
+
+#[tokio::test]
+async fn odd_names_of_requests_are_printed_in_quotes_and_read_again() {
+    let servers = founded().await;
+    done(&servers, &["create", "coins"]);
+    let begun = done(&servers, &["deposit", "coins", "1"]);
+    let begun = begun["request"].as_str().expect("its id");
+    let (time, _) = begun.split_once(':').expect("a time");
+    for name in ["order 7.", "\"", "a\nb", "x:"] {
+        let id = format!("{time}:{}", Value::from(name));
+        let made = done(&servers, &["deposit", "coins", "1", "--id", &id]);
+        assert_eq!(made["request"], *id);
+        let found = done(&servers, &["find", "coins", &id]);
+        assert_eq!(
+            (&found["outcome"], &found["request"]),
+            (&"applied".into(), &*id.into())
+        );
+    }
+    let log = done(&servers, &["history", "coins"]);
+    assert_eq!(log["effects"][1]["request"], format!("{time}:\"order 7.\""));
+    let plain = format!("{time}:a.b@c:d\u{20ac}");
+    let made = done(&servers, &["deposit", "coins", "1", "--id", &plain]);
+    assert_eq!(made["request"], *plain);
+    let wrong = counter(&servers, &["deposit", "coins", "1", "--id", "1:\"a"]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
+
+#[tokio::test]
 async fn accounts_are_listed_by_what_they_need_and_accepted_together() {
     let mut servers = founded().await;
     for nth in 0..12 {
@@ -275,6 +345,8 @@ async fn accounts_are_listed_by_what_they_need_and_accepted_together() {
         done(&servers, &["sweep", "--all", "--prefix", "coins/"])["accounts"],
         12
     );
+    // What it had may have been lost.
+    done(&servers, &["deposit", "coins/3", "1"]);
     done(&servers, &["deduct", "coins/3", "1"]);
     let both = counter(&servers, &["accept", "stock", "--all"]);
     assert_eq!(both.code, 2, "{both:?}");

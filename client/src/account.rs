@@ -1,8 +1,10 @@
 //! One account.
 
+use std::collections::BTreeMap;
+
 use ringfence_segment_lock::{
-    self as segments, Account, AccountHistory, Amount, Balance, CounterError, Ended, Found,
-    HistoryCursor, Inspection, RequestId, Reserved, Swept,
+    self as segments, Account, AccountHistory, Amount, Balance, Changed, CounterError, Ended,
+    Found, HistoryCursor, Inspection, Referenced, RequestId, Reserved, Swept,
 };
 
 /// One account, at the shards or at coordinators. Made by [`Counters`](crate::Counters).
@@ -59,22 +61,30 @@ impl Counter {
         }
     }
 
-    /// Adds `amount`, once.
+    /// Adds `amount`, once. Returns the balance after it.
     ///
     /// # Errors
     ///
     /// No account, or no answer; a segment refused the id or the amount.
-    pub async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
-        call!(await self, deposit, id, amount)
+    pub async fn deposit(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        amount: Amount,
+    ) -> Result<Changed, CounterError> {
+        call!(await self, deposit, request, amount)
     }
 
-    /// Takes `amount` once, from any segments of the account.
+    /// Takes `amount` once, from any segments of the account. Returns the balance after it.
     ///
     /// # Errors
     ///
     /// [`CounterError::Insufficient`] if, at some instant of the request, the whole account had less.
-    pub async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
-        call!(await self, deduct, id, amount)
+    pub async fn deduct(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        amount: Amount,
+    ) -> Result<Changed, CounterError> {
+        call!(await self, deduct, request, amount)
     }
 
     /// Sets `amount` aside, once, until it is confirmed or cancelled. At `deadline_ms` (since 1970, by the segment's
@@ -85,11 +95,11 @@ impl Counter {
     /// As for [`deduct`](Self::deduct); and if the deadline is more than `idempotency_for` after the time of the id.
     pub async fn reserve(
         &self,
-        id: &RequestId,
+        request: impl Into<Referenced<'_>>,
         amount: Amount,
         deadline_ms: u64,
-    ) -> Result<Reserved, CounterError> {
-        call!(await self, reserve, id, amount, deadline_ms)
+    ) -> Result<Changed<Reserved>, CounterError> {
+        call!(await self, reserve, request, amount, deadline_ms)
     }
 
     /// Spends the money reserved under `id`. Returns how the reservation ended.
@@ -98,7 +108,7 @@ impl Counter {
     ///
     /// [`CounterError::UnknownReservation`] if there is none; [`CounterError::Insufficient`] if the account had too
     /// little for it.
-    pub async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
+    pub async fn confirm(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
         call!(await self, confirm, id)
     }
 
@@ -108,28 +118,28 @@ impl Counter {
     /// # Errors
     ///
     /// [`CounterError::Insufficient`] if the account had too little for it.
-    pub async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
+    pub async fn cancel(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
         call!(await self, cancel, id)
     }
 
-    /// Moves `amount` to another account of the same namespace, once.
+    /// Moves `amount` to another account of the same namespace and unit, once. Returns the balance of this one after it.
     ///
     /// # Errors
     ///
     /// [`CounterError::Insufficient`] as for [`deduct`](Self::deduct); [`CounterError::TransferRefused`] if the money
     /// is back; [`CounterError::TransferUnfinished`] if the transfer has begun and is not finished: repeat it, or
     /// [`sweep`](Self::sweep), to finish it; [`CounterError::NoDestination`] if the account `to` does not exist, or is
-    /// of a client that reaches other accounts: nothing is taken.
+    /// of a client that reaches other accounts, or [`CounterError::OtherUnit`]: nothing is taken.
     pub async fn transfer(
         &self,
-        id: &RequestId,
+        request: impl Into<Referenced<'_>>,
         amount: Amount,
         to: &Self,
-    ) -> Result<(), CounterError> {
+    ) -> Result<Changed, CounterError> {
         match (&self.0, &to.0) {
-            (At::Shards(from), At::Shards(to)) => from.transfer(id, amount, to).await,
+            (At::Shards(from), At::Shards(to)) => from.transfer(request, amount, to).await,
             #[cfg(feature = "service")]
-            (At::Service(from), At::Service(to)) => from.transfer(id, amount, to).await,
+            (At::Service(from), At::Service(to)) => from.transfer(request, amount, to).await,
             #[cfg(feature = "service")]
             (At::Shards(_), At::Service(_)) | (At::Service(_), At::Shards(_)) => {
                 let to = to.account().clone();
@@ -216,6 +226,18 @@ impl Counter {
     /// A number out of range; too many changes of this account; or [`CounterError::Lost`] if the account lost segments.
     pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
         call!(await self, resegment, segments)
+    }
+
+    /// Sets labels, and removes those that are set to `None`. The others stay. A repeat has no second effect.
+    ///
+    /// # Errors
+    ///
+    /// A label is too long, or there would be too many; no account, or no answer.
+    pub async fn label(
+        &self,
+        labels: &BTreeMap<String, Option<String>>,
+    ) -> Result<(), CounterError> {
+        call!(await self, label, labels)
     }
 
     /// Closes the account permanently: it refuses deposits and transfers from now on. Its money can still be taken out,

@@ -253,7 +253,7 @@ impl Latch {
         let one = Amount::new(1).expect("a valid amount");
         match counter.deposit(request, one).await {
             // As many others were counted as there may be.
-            Ok(()) | Err(CounterError::Refused(Refusal::TooManyIds { .. })) => Ok(()),
+            Ok(_) | Err(CounterError::Refused(Refusal::TooManyIds { .. })) => Ok(()),
             // A latch that is made anew after a loss says that of every earlier request.
             Err(
                 error @ CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }),

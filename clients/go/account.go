@@ -18,6 +18,9 @@ type RequestID struct {
 	CreatedAt time.Time
 	// Name is one that no other request of the account has at that time: 1 to 128 bytes.
 	Name string
+	// Reference is not part of the id: the log of the account keeps it with the effect of a deposit, deduction, reservation
+	// or transfer. Zero: none. Any other is refused if the account has no log.
+	Reference [16]byte
 }
 
 // NewRequestID returns an id of now. An empty name is replaced by a random one.
@@ -26,6 +29,13 @@ func NewRequestID(name string) RequestID {
 		name = rand.Text()
 	}
 	return RequestID{CreatedAt: time.Now().Truncate(time.Millisecond), Name: name}
+}
+
+func (id RequestID) reference() []byte {
+	if id.Reference == [16]byte{} {
+		return nil
+	}
+	return id.Reference[:]
 }
 
 func (id RequestID) message() *pb.RequestId {
@@ -58,7 +68,8 @@ func (c *Client) AccountIn(namespace, name string) *Account {
 	return &Account{client: c, name: &pb.Account{Namespace: namespace, Name: name}}
 }
 
-// Account is a counter of money, coins or stock. Amounts are in the smallest unit, and at least 1.
+// Account is a counter of money, coins or stock. Amounts are in the smallest unit, and at least 1. A change returns the
+// balance after it.
 //
 // Each call repeats itself after a failure, for the time of [WithTimeout]. If it then fails with MayHaveTakenEffect, make
 // it again with the same id.
@@ -67,32 +78,89 @@ type Account struct {
 	name   *pb.Account
 }
 
+// Limits are the unit and the limits of an account.
+type Limits struct {
+	// Unit is its code, at most 16 characters. There are no transfers between accounts of different units.
+	Unit string
+	// Floor is the least ledger balance: 0, or below 0 by a credit line, which can be spent.
+	Floor int64
+	// Ceiling is the greatest ledger balance, only with one segment. Nil: none. Deposits beyond are refused, and transfers
+	// return.
+	Ceiling *int64
+}
+
 // Create creates the account, empty, with 1 to 1024 segments; 0: the default, 1. More segments take more changes per
 // second. An account that exists stays as it is; if it has another durability, the error is ErrAccountExists.
 func (a *Account) Create(ctx context.Context, durability Durability, segments uint32) error {
+	return a.CreateWithin(ctx, durability, segments, Limits{})
+}
+
+// CreateWithin creates the account with a unit and limits.
+func (a *Account) CreateWithin(ctx context.Context, durability Durability, segments uint32, limits Limits) error {
 	_, err := repeat(ctx, a.client, 0, service.CreateAccount, &pb.CreateAccountRequest{
 		Account: a.name, Segments: segments, Durability: durability.kind, Replicas: durability.replicas,
+		Unit: limits.Unit, Floor: limits.Floor, Ceiling: limits.Ceiling,
 	})
 	return err
 }
 
-// Deposit adds an amount.
-func (a *Account) Deposit(ctx context.Context, id RequestID, amount int64) error {
-	request := &pb.DepositRequest{Account: a.name, Id: id.message(), Amount: amount}
-	_, err := repeat(ctx, a.client, 0, service.Deposit, request)
+// Label sets labels of the account. The others stay.
+func (a *Account) Label(ctx context.Context, labels map[string]string) error {
+	request := &pb.LabelAccountRequest{Account: a.name, Set: labels}
+	_, err := repeat(ctx, a.client, 0, service.LabelAccount, request)
 	return err
 }
 
-// Deduct takes an amount. The error is ErrInsufficient if the whole account has less.
-func (a *Account) Deduct(ctx context.Context, id RequestID, amount int64) error {
-	request := &pb.DeductRequest{Account: a.name, Id: id.message(), Amount: amount}
-	_, err := repeat(ctx, a.client, 0, service.Deduct, request)
+// RemoveLabels removes labels of the account, if it has them.
+func (a *Account) RemoveLabels(ctx context.Context, names ...string) error {
+	request := &pb.LabelAccountRequest{Account: a.name, Remove: names}
+	_, err := repeat(ctx, a.client, 0, service.LabelAccount, request)
 	return err
+}
+
+// BalanceAfter is the balance of an account just after a request, or at a repeat of it.
+type BalanceAfter struct {
+	// Ledger is what the account has: Available and Held, without its credit line.
+	Ledger int64
+	// Available can be spent, with the credit line.
+	Available int64
+	// Held is set aside in addition.
+	Held int64
+}
+
+func after(balance *pb.BalanceAfter) *BalanceAfter {
+	if balance == nil {
+		return nil
+	}
+	return &BalanceAfter{balance.Ledger, balance.Available, balance.Held}
+}
+
+func changed(answer interface{ GetBalance() *pb.BalanceAfter }, err error) (Changed, error) {
+	if err != nil {
+		return Changed{Err: err}, err
+	}
+	made := Changed{Balance: after(answer.GetBalance())}
+	if of, is := answer.(interface{ GetState() pb.ReservationState }); is {
+		made.Reservation = reservationOf(of.GetState())
+	}
+	return made, nil
+}
+
+// Deposit adds an amount.
+func (a *Account) Deposit(ctx context.Context, id RequestID, amount int64) (Changed, error) {
+	return changed(repeat(ctx, a.client, 0, service.Deposit, a.deposit(id, amount)))
+}
+
+// Deduct takes an amount. The error is ErrInsufficient if the whole account has less.
+func (a *Account) Deduct(ctx context.Context, id RequestID, amount int64) (Changed, error) {
+	return changed(repeat(ctx, a.client, 0, service.Deduct, a.deduct(id, amount)))
 }
 
 // Balance is the balance of an account.
 type Balance struct {
-	// Available can be spent. It includes the part that moves between segments.
+	// Ledger is what the account has: Available and Held, without its credit line.
+	Ledger int64
+	// Available can be spent. It includes the part that moves between segments, and the credit line.
 	Available int64
 	// Held is set aside in addition, by reservations and transfers.
 	Held int64
@@ -117,7 +185,14 @@ func (a *Account) balance(ctx context.Context, exact bool) (Balance, error) {
 	if err != nil {
 		return Balance{}, err
 	}
-	return Balance{answer.Available, answer.Held, answer.Losses, answer.LostSegments, answer.CountsTwice}, nil
+	return Balance{
+		Ledger:       answer.Ledger,
+		Available:    answer.Available,
+		Held:         answer.Held,
+		Losses:       answer.Losses,
+		LostSegments: answer.LostSegments,
+		CountsTwice:  answer.CountsTwice,
+	}, nil
 }
 
 // Reservation is the state of a reservation.
@@ -131,37 +206,28 @@ const (
 	ReservationExpired   Reservation = "EXPIRED"   // the amount came back at the deadline
 )
 
-func reservation(answer interface{ GetState() pb.ReservationState }, err error) (Reservation, error) {
-	if err != nil {
-		return "", err
-	}
-	return reservationOf(answer.GetState()), nil
-}
-
 func reservationOf(state pb.ReservationState) Reservation {
 	return Reservation(strings.TrimPrefix(state.String(), "RESERVATION_STATE_"))
 }
 
 // Reserve sets an amount aside until it is confirmed or cancelled, or until the deadline, by the shard's clock: the same
 // deadline in each repeat. The id identifies the reservation. The error is ErrInsufficient if the account has less.
-func (a *Account) Reserve(ctx context.Context, id RequestID, amount int64, deadline time.Time) (Reservation, error) {
-	return reservation(repeat(ctx, a.client, 0, service.Reserve, &pb.ReserveRequest{
-		Account: a.name, Id: id.message(), Amount: amount, Deadline: timestamppb.New(deadline),
-	}))
+func (a *Account) Reserve(ctx context.Context, id RequestID, amount int64, deadline time.Time) (Changed, error) {
+	return changed(repeat(ctx, a.client, 0, service.Reserve, a.reserve(id, amount, deadline)))
 }
 
 // Confirm spends what was reserved with that id. It is spent only if the state is ReservationConfirmed: the reservation
 // may have ended before, which is no error.
-func (a *Account) Confirm(ctx context.Context, id RequestID) (Reservation, error) {
+func (a *Account) Confirm(ctx context.Context, id RequestID) (Changed, error) {
 	request := &pb.ConfirmRequest{Account: a.name, Id: id.message()}
-	return reservation(repeat(ctx, a.client, 0, service.Confirm, request))
+	return changed(repeat(ctx, a.client, 0, service.Confirm, request))
 }
 
 // Cancel gives back what was reserved with that id, or tells how the reservation ended before. A reservation that
 // arrives later gets nothing.
-func (a *Account) Cancel(ctx context.Context, id RequestID) (Reservation, error) {
+func (a *Account) Cancel(ctx context.Context, id RequestID) (Changed, error) {
 	request := &pb.CancelRequest{Account: a.name, Id: id.message()}
-	return reservation(repeat(ctx, a.client, 0, service.Cancel, request))
+	return changed(repeat(ctx, a.client, 0, service.Cancel, request))
 }
 
 // Decision is what was decided on a request.
@@ -260,6 +326,8 @@ type Effect struct {
 	// FollowsGap tells whether effects of the segment are missing before it: dropped because of their age or number, or
 	// lost by the server.
 	FollowsGap bool
+	// Reference is that of the request.
+	Reference [16]byte
 }
 
 // History is a part of the log of an account.
@@ -308,14 +376,13 @@ func (a *Account) history(ctx context.Context, request *pb.GetHistoryRequest) (H
 		if id := effect.Id; id != nil {
 			effects[nth].Request = RequestID{CreatedAt: id.CreatedAt.AsTime(), Name: id.Name}
 		}
+		copy(effects[nth].Reference[:], effect.Reference)
 	}
 	return History{effects, answer.Next, answer.End, answer.LostSegments}, nil
 }
 
-// Transfer moves an amount to another account of the same namespace. The error is ErrTransferRefused if that one does
-// not take it: then the amount is back.
-func (a *Account) Transfer(ctx context.Context, id RequestID, amount int64, to string) error {
-	request := &pb.TransferRequest{Account: a.name, Id: id.message(), Amount: amount, To: to}
-	_, err := repeat(ctx, a.client, 0, service.Transfer, request)
-	return err
+// Transfer moves an amount to another account of the same namespace and unit. The error is ErrTransferRefused if that
+// one does not take it: then the amount is back.
+func (a *Account) Transfer(ctx context.Context, id RequestID, amount int64, to string) (Changed, error) {
+	return changed(repeat(ctx, a.client, 0, service.Transfer, a.transfer(id, amount, to)))
 }

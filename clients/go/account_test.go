@@ -21,7 +21,7 @@ func created(t *testing.T, client *ringfence.Client, name string, amount int64) 
 	account := client.Account(t.Name() + name)
 	check(t, account.Create(within(t), ringfence.InMemory, 2))
 	if amount > 0 {
-		check(t, account.Deposit(within(t), ringfence.NewRequestID(""), amount))
+		must[ringfence.Changed](t)(account.Deposit(within(t), ringfence.NewRequestID(""), amount))
 	}
 	return account
 }
@@ -46,12 +46,15 @@ func fails(t *testing.T, err error, reason ringfence.Reason) *ringfence.Error {
 	return failure
 }
 
+// errorOf is the error of a change.
+func errorOf(_ ringfence.Changed, err error) error { return err }
+
 func TestAnAccountIsCreatedWithADurabilityOnly(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
 	account := dial(t, shared.coordinator).Account(t.Name())
 	fails(t, account.Create(ctx, ringfence.Durability{}, 2), ringfence.ErrInvalidInput)
-	fails(t, account.Deposit(ctx, ringfence.NewRequestID(""), 1), ringfence.ErrNoAccount)
+	fails(t, errorOf(account.Deposit(ctx, ringfence.NewRequestID(""), 1)), ringfence.ErrNoAccount)
 	check(t, account.Create(ctx, ringfence.InMemory, 2))
 	check(t, account.Create(ctx, ringfence.InMemory, 2)) // has no effect
 	fails(t, account.Create(ctx, ringfence.OnReplicas(1), 2), ringfence.ErrAccountExists)
@@ -64,15 +67,15 @@ func TestARepeatedChangeHasOneEffect(t *testing.T) {
 	coins := created(t, dial(t, shared.coordinator), "", 0)
 	gift, order := ringfence.NewRequestID("gift"), ringfence.NewRequestID("order")
 	for range 2 {
-		check(t, coins.Deposit(ctx, gift, 100))
-		check(t, coins.Deduct(ctx, order, 30))
+		must[ringfence.Changed](t)(coins.Deposit(ctx, gift, 100))
+		must[ringfence.Changed](t)(coins.Deduct(ctx, order, 30))
 	}
-	fails(t, coins.Deduct(ctx, order, 31), ringfence.ErrIDConflict)
-	failure := fails(t, coins.Deduct(ctx, ringfence.NewRequestID(""), 71), ringfence.ErrInsufficient)
+	fails(t, errorOf(coins.Deduct(ctx, order, 31)), ringfence.ErrIDConflict)
+	failure := fails(t, errorOf(coins.Deduct(ctx, ringfence.NewRequestID(""), 71)), ringfence.ErrInsufficient)
 	if failure.MayHaveTakenEffect || failure.Retryable {
 		t.Errorf("%#v", failure)
 	}
-	fails(t, coins.Deduct(ctx, ringfence.RequestID{CreatedAt: time.Unix(0, 0), Name: "old"}, 1), ringfence.ErrIDTooOld)
+	fails(t, errorOf(coins.Deduct(ctx, ringfence.RequestID{CreatedAt: time.Unix(0, 0), Name: "old"}, 1)), ringfence.ErrIDTooOld)
 	has(t, coins, 70, 0)
 }
 
@@ -81,13 +84,13 @@ func TestAReservationIsConfirmedOrCancelledOrExpires(t *testing.T) {
 	ctx := within(t)
 	coins := created(t, dial(t, shared.coordinator), "", 100)
 	later := time.Now().Add(time.Hour)
-	state := func(got ringfence.Reservation, err error) func(ringfence.Reservation) {
+	state := func(got ringfence.Changed, err error) func(ringfence.Reservation) {
 		t.Helper()
 		check(t, err)
 		return func(want ringfence.Reservation) {
 			t.Helper()
-			if got != want {
-				t.Errorf("%s, not %s", got, want)
+			if got.Reservation != want {
+				t.Errorf("%s, not %s", got.Reservation, want)
 			}
 		}
 	}
@@ -103,8 +106,8 @@ func TestAReservationIsConfirmedOrCancelledOrExpires(t *testing.T) {
 	_, err := coins.Reserve(ctx, forgotten, 10, soon)
 	check(t, err)
 	eventually(t, func() bool {
-		got := must[ringfence.Reservation](t)(coins.Reserve(ctx, forgotten, 10, soon))
-		return got == ringfence.ReservationExpired
+		got := must[ringfence.Changed](t)(coins.Reserve(ctx, forgotten, 10, soon))
+		return got.Reservation == ringfence.ReservationExpired
 	})
 	state(coins.Confirm(ctx, forgotten))(ringfence.ReservationExpired)
 	_, err = coins.Confirm(ctx, ringfence.NewRequestID("unknown"))
@@ -119,11 +122,50 @@ func TestATransferMovesAnAmountOnce(t *testing.T) {
 	from, to := created(t, client, "/from", 100), created(t, client, "/to", 0)
 	id := ringfence.NewRequestID("")
 	for range 2 {
-		check(t, from.Transfer(ctx, id, 40, t.Name()+"/to"))
+		must[ringfence.Changed](t)(from.Transfer(ctx, id, 40, t.Name()+"/to"))
 	}
-	fails(t, from.Transfer(ctx, ringfence.NewRequestID(""), 61, t.Name()+"/to"), ringfence.ErrInsufficient)
+	fails(t, errorOf(from.Transfer(ctx, ringfence.NewRequestID(""), 61, t.Name()+"/to")), ringfence.ErrInsufficient)
 	has(t, from, 60, 0)
 	has(t, to, 40, 0)
+}
+
+func TestLimitsUnitsAndReferencesAreKept(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := dial(t, shared.coordinator)
+	ceiling := int64(5)
+	account := func(name string, limits ringfence.Limits) *ringfence.Account {
+		made := client.Account(t.Name() + "/" + name)
+		check(t, made.CreateWithin(ctx, ringfence.InMemory, 1, limits))
+		return made
+	}
+	euros := account("euros", ringfence.Limits{Unit: "EUR", Floor: -10, Ceiling: &ceiling})
+	account("dollars", ringfence.Limits{Unit: "USD"})
+	order := ringfence.NewRequestID("order")
+	order.Reference = [16]byte{7}
+	made := must[ringfence.Changed](t)(euros.Deduct(ctx, order, 4))
+	if want := (ringfence.BalanceAfter{Ledger: -4, Available: 6}); *made.Balance != want {
+		t.Errorf("%+v, not %+v", *made.Balance, want)
+	}
+	fails(t, errorOf(euros.Deduct(ctx, ringfence.NewRequestID(""), 7)), ringfence.ErrInsufficient)
+	fails(t, errorOf(euros.Deposit(ctx, ringfence.NewRequestID(""), 10)), ringfence.Reason("OUT_OF_RANGE"))
+	to := t.Name() + "/dollars"
+	fails(t, errorOf(euros.Transfer(ctx, ringfence.NewRequestID(""), 1, to)), ringfence.ErrOtherUnit)
+	if balance := must[ringfence.Balance](t)(euros.ExactBalance(ctx)); balance.Ledger != -4 {
+		t.Errorf("%+v", balance)
+	}
+	history := must[ringfence.History](t)(euros.History(ctx, ""))
+	if len(history.Effects) != 1 || history.Effects[0].Reference != order.Reference {
+		t.Errorf("%+v", history)
+	}
+	check(t, euros.Label(ctx, map[string]string{"owner": "7", "tier": "gold"}))
+	check(t, euros.RemoveLabels(ctx, "tier"))
+	for found, err := range client.Accounts(ctx, ringfence.AccountFilter{Prefix: t.Name() + "/euros"}) {
+		check(t, err)
+		if found.Limits.Unit != "EUR" || *found.Limits.Ceiling != 5 || len(found.Labels) != 1 || found.Labels["owner"] != "7" {
+			t.Errorf("%+v", found)
+		}
+	}
 }
 
 func TestARequestIsFound(t *testing.T) {
@@ -140,14 +182,14 @@ func TestARequestIsFound(t *testing.T) {
 	}
 	order, held := ringfence.NewRequestID("order"), ringfence.NewRequestID("held")
 	find(order, ringfence.DecisionNeverSeen)
-	check(t, coins.Deduct(ctx, order, 30))
+	must[ringfence.Changed](t)(coins.Deduct(ctx, order, 30))
 	find(order, ringfence.DecisionDone)
 	later := held.CreatedAt.Add(time.Hour)
-	must[ringfence.Reservation](t)(coins.Reserve(ctx, held, 5, later))
+	must[ringfence.Changed](t)(coins.Reserve(ctx, held, 5, later))
 	if found := find(held, ringfence.DecisionHeld); found.Amount != 5 || !found.Deadline.Equal(later) {
 		t.Errorf("%+v", found)
 	}
-	must[ringfence.Reservation](t)(coins.Cancel(ctx, held))
+	must[ringfence.Changed](t)(coins.Cancel(ctx, held))
 	find(held, ringfence.DecisionCancelled)
 }
 
@@ -158,7 +200,7 @@ func TestTheLogHasEveryEffectOnce(t *testing.T) {
 	coins := created(t, dial(t, shared.coordinator), "", 100)
 	order := ringfence.NewRequestID("order")
 	for range 2 {
-		check(t, coins.Deduct(ctx, order, 30))
+		must[ringfence.Changed](t)(coins.Deduct(ctx, order, 30))
 	}
 	has := func(history ringfence.History, kinds ...ringfence.EffectKind) {
 		t.Helper()
@@ -204,7 +246,7 @@ func TestAccountsAreListed(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	held := ringfence.NewRequestID("held")
-	must[ringfence.Reservation](t)(coins.Reserve(ctx, held, 5, held.CreatedAt.Add(time.Hour)))
+	must[ringfence.Changed](t)(coins.Reserve(ctx, held, 5, held.CreatedAt.Add(time.Hour)))
 	filter.Held = true
 	if some := names(filter); len(some) != 1 || some[t.Name()+"/coins"] != 95 {
 		t.Errorf("%v", some)
@@ -284,7 +326,7 @@ func TestAChangeWhoseAnswerWasLostIsRepeatedWithOneEffect(t *testing.T) {
 	connection := &forgets{ClientConnInterface: connect(t, shared.coordinator)}
 	client := ringfence.New([]grpc.ClientConnInterface{connection}, ringfence.WithTimeout(patience))
 	coins := created(t, client, "", 100)
-	check(t, coins.Deduct(within(t), ringfence.NewRequestID(""), 30))
+	must[ringfence.Changed](t)(coins.Deduct(within(t), ringfence.NewRequestID(""), 30))
 	has(t, coins, 70, 0)
 }
 
@@ -295,7 +337,7 @@ func TestAnAccountGoesOnAtAnotherCoordinator(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	coins := created(t, client, "", 100)
 	check(t, killed.Kill())
-	check(t, coins.Deduct(within(t), ringfence.NewRequestID(""), 30))
+	must[ringfence.Changed](t)(coins.Deduct(within(t), ringfence.NewRequestID(""), 30))
 	has(t, coins, 70, 0)
 }
 

@@ -65,6 +65,9 @@ type ListedAccount struct {
 	Name     string
 	Segments []Segment
 	Lost     []LostSegment
+	// Limits are its unit and its limits.
+	Limits Limits
+	Labels map[string]string
 	// Err is why the segments could not be read.
 	Err error
 }
@@ -113,6 +116,9 @@ func listed(account *pb.ListedAccount) ListedAccount {
 		e := &Error{Reason: "UNSPECIFIED", Message: failure.Message}
 		e.describe(failure.Error)
 		found.Err = e
+	}
+	if of := account.Segments; of != nil {
+		found.Limits, found.Labels = Limits{of.Unit, of.Floor, of.Ceiling}, of.Labels
 	}
 	for _, one := range account.GetSegments().GetPresent() {
 		segment := Segment{one.Index, one.Available, one.Held, one.InDoubt, one.Losses}

@@ -18,20 +18,31 @@ type Change struct{ message *pb.Change }
 
 // ToDeposit is the change that [Account.Deposit] makes.
 func (a *Account) ToDeposit(id RequestID, amount int64) Change {
-	request := &pb.DepositRequest{Account: a.name, Id: id.message(), Amount: amount}
-	return Change{&pb.Change{Request: &pb.Change_Deposit{Deposit: request}}}
+	return Change{&pb.Change{Request: &pb.Change_Deposit{Deposit: a.deposit(id, amount)}}}
+}
+
+func (a *Account) deposit(id RequestID, amount int64) *pb.DepositRequest {
+	return &pb.DepositRequest{Account: a.name, Id: id.message(), Amount: amount, Reference: id.reference()}
 }
 
 // ToDeduct is the change that [Account.Deduct] makes.
 func (a *Account) ToDeduct(id RequestID, amount int64) Change {
-	request := &pb.DeductRequest{Account: a.name, Id: id.message(), Amount: amount}
-	return Change{&pb.Change{Request: &pb.Change_Deduct{Deduct: request}}}
+	return Change{&pb.Change{Request: &pb.Change_Deduct{Deduct: a.deduct(id, amount)}}}
+}
+
+func (a *Account) deduct(id RequestID, amount int64) *pb.DeductRequest {
+	return &pb.DeductRequest{Account: a.name, Id: id.message(), Amount: amount, Reference: id.reference()}
 }
 
 // ToReserve is the change that [Account.Reserve] makes.
 func (a *Account) ToReserve(id RequestID, amount int64, deadline time.Time) Change {
-	request := &pb.ReserveRequest{Account: a.name, Id: id.message(), Amount: amount, Deadline: timestamppb.New(deadline)}
-	return Change{&pb.Change{Request: &pb.Change_Reserve{Reserve: request}}}
+	return Change{&pb.Change{Request: &pb.Change_Reserve{Reserve: a.reserve(id, amount, deadline)}}}
+}
+
+func (a *Account) reserve(id RequestID, amount int64, deadline time.Time) *pb.ReserveRequest {
+	return &pb.ReserveRequest{
+		Account: a.name, Id: id.message(), Amount: amount, Deadline: timestamppb.New(deadline), Reference: id.reference(),
+	}
 }
 
 // ToConfirm is the change that [Account.Confirm] makes.
@@ -48,8 +59,11 @@ func (a *Account) ToCancel(id RequestID) Change {
 
 // ToTransfer is the change that [Account.Transfer] makes.
 func (a *Account) ToTransfer(id RequestID, amount int64, to string) Change {
-	request := &pb.TransferRequest{Account: a.name, Id: id.message(), Amount: amount, To: to}
-	return Change{&pb.Change{Request: &pb.Change_Transfer{Transfer: request}}}
+	return Change{&pb.Change{Request: &pb.Change_Transfer{Transfer: a.transfer(id, amount, to)}}}
+}
+
+func (a *Account) transfer(id RequestID, amount int64, to string) *pb.TransferRequest {
+	return &pb.TransferRequest{Account: a.name, Id: id.message(), Amount: amount, To: to, Reference: id.reference()}
 }
 
 // Changed is the answer to a change.
@@ -58,6 +72,8 @@ type Changed struct {
 	Err error
 	// Reservation is the state of the reservation, of a change that is about one.
 	Reservation Reservation
+	// Balance is the balance after it. Nil: the account has several segments, or the change failed.
+	Balance *BalanceAfter
 }
 
 // Change makes changes of any accounts, and returns an answer for each, in the same order.
@@ -143,8 +159,9 @@ func changedOf(made *pb.BatchChangeResponse, nth int, failure *Error) Changed {
 		its.describe(answer.Failure.Error)
 		return Changed{Err: its}
 	}
-	if answer.State == pb.ReservationState_RESERVATION_STATE_UNSPECIFIED {
-		return Changed{}
+	its := Changed{Balance: after(answer.Balance)}
+	if answer.State != pb.ReservationState_RESERVATION_STATE_UNSPECIFIED {
+		its.Reservation = reservationOf(answer.State)
 	}
-	return Changed{Reservation: reservationOf(answer.State)}
+	return its
 }

@@ -97,7 +97,8 @@ func TestCoordinatorsThatAreNotThereAreGivenUp(t *testing.T) {
 	client := must[*ringfence.Client](t)(ringfence.Dial(addresses, ringfence.WithTimeout(100*time.Millisecond)))
 	_, locked := client.Lock(ctx, t.Name())
 	_, tried := client.TryLock(ctx, t.Name())
-	for _, err := range []error{locked, tried, client.Account(t.Name()).Deposit(ctx, ringfence.NewRequestID(""), 1)} {
+	_, deposited := client.Account(t.Name()).Deposit(ctx, ringfence.NewRequestID(""), 1)
+	for _, err := range []error{locked, tried, deposited} {
 		if failure := fails(t, err, ringfence.ErrUnavailable); !failure.Retryable {
 			t.Errorf("%#v", failure)
 		}
@@ -155,7 +156,8 @@ func TestAnEarlierAttemptMayHaveTakenEffect(t *testing.T) {
 		connection.errors <- unanswered
 		connection.errors <- detailed(t, pb.ErrorReason(pb.ErrorReason_value["ERROR_REASON_"+string(reason)]))
 		client := ringfence.New([]grpc.ClientConnInterface{connection}, ringfence.WithTimeout(patience))
-		failure := fails(t, client.Account("coins").Deduct(within(t), ringfence.NewRequestID(""), 1), reason)
+		_, err := client.Account("coins").Deduct(within(t), ringfence.NewRequestID(""), 1)
+		failure := fails(t, err, reason)
 		if failure.MayHaveTakenEffect != may {
 			t.Errorf("%#v", failure)
 		}

@@ -32,7 +32,8 @@ func ExampleAccount() {
 		if err := coins.Create(ctx, ringfence.OnDisk, 4); err != nil {
 			return err
 		}
-		return coins.Deduct(ctx, order, 30) // a repeat with the same id has no second effect
+		_, err := coins.Deduct(ctx, order, 30) // a repeat with the same id has no second effect
+		return err
 	}
 	_ = pay
 }

@@ -42,6 +42,15 @@ impl Change {
         }
     }
 
+    /// The amount that it adds to the money that may be spent; below 0: that it takes.
+    pub fn signed(&self) -> i64 {
+        let amount = self.amount().get();
+        match self {
+            Self::Deposit { .. } => amount,
+            Self::Deduct { .. } | Self::Reserve { .. } | Self::Transfer { .. } => -amount,
+        }
+    }
+
     /// A digest that identifies the content of a request: XXH3-64 over the kind (one byte, 1 to 4 in the order above),
     /// the amount and the deadline (0 if there is none; both 64 bits, little-endian), and the name of the other
     /// account. The caller computes it; a segment only compares it.

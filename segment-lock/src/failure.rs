@@ -70,7 +70,13 @@ macro_rules! invalid_input {
     )+};
 }
 
-invalid_input!(crate::AmountError, crate::NameError, crate::TermsError);
+invalid_input!(
+    crate::AmountError,
+    crate::NameError,
+    crate::ReferenceError,
+    crate::TermsError,
+    crate::UnitError,
+);
 impl_failure!(
     crate::CounterError,
     crate::ManifestError,

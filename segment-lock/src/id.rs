@@ -1,6 +1,6 @@
 //! Names of requests, accounts and callers.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::RangeInclusive, sync::Arc};
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
@@ -39,25 +39,39 @@ pub(crate) fn digest_of(request: &str, account: Option<&Account>) -> u128 {
 
 /// A name that is empty or too long. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is {len} bytes long, must be 1 to {max}")]
+#[error("{field} is {len} bytes long, must be {min} to {max}")]
 pub struct NameError {
     /// The kind of name.
     pub field: &'static str,
     /// Its length, in bytes.
     pub len: usize,
+    /// The least length, in bytes.
+    pub min: usize,
     /// The greatest length, in bytes.
     pub max: usize,
 }
 
-fn checked(field: &'static str, name: &str, max: usize) -> Result<Arc<str>, NameError> {
-    match (1..=max).contains(&name.len()) {
-        true => Ok(name.into()),
+/// Checks the length of a name, or of another text.
+pub(crate) fn check_len(
+    field: &'static str,
+    text: &str,
+    lengths: RangeInclusive<usize>,
+) -> Result<(), NameError> {
+    let len = text.len();
+    match lengths.contains(&len) {
+        true => Ok(()),
         false => Err(NameError {
             field,
-            len: name.len(),
-            max,
+            len,
+            min: *lengths.start(),
+            max: *lengths.end(),
         }),
     }
+}
+
+fn checked(field: &'static str, name: &str, max: usize) -> Result<Arc<str>, NameError> {
+    check_len(field, name, 1..=max)?;
+    Ok(name.into())
 }
 
 /// The id of a request. A change happens once per id: a repeat of a request has the same id.

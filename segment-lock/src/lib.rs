@@ -52,21 +52,25 @@ mod layout;
 pub mod limits;
 pub mod lock;
 pub mod memory;
+mod reference;
 pub mod segment;
 mod spread;
 mod storage;
 mod terms;
+mod unit;
 
 pub use amount::{Amount, AmountError};
 pub use change::Change;
 pub use counter::{
-    AccountEffect, AccountHistory, Balance, Counter, CounterError, Ended, Found, HistoryCursor,
-    HistoryCursorError, Inspection, LostSegment, LostSegments, Reserved, ServiceError, Storage,
-    Swept,
+    AccountEffect, AccountHistory, Balance, BalanceAfter, Changed, Counter, CounterError, Details,
+    Ended, Found, HistoryCursor, HistoryCursorError, Inspection, LostSegment, LostSegments,
+    Reserved, ServiceError, Storage, Swept,
 };
 pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
 pub use layout::{Layout, Manifest, ManifestError, Seen};
+pub use reference::{Reference, ReferenceError, Referenced};
 pub use spread::spread;
 pub use storage::{At, Manifests, Segments, StorageError, VersionedManifest};
 pub use terms::{Durability, Terms, TermsError};
+pub use unit::{Unit, UnitError};

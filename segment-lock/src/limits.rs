@@ -4,6 +4,21 @@
 /// have.
 pub const AMOUNT_MAX: i64 = i64::MAX;
 
+/// Longest code of a unit, in bytes.
+pub const UNIT_LEN_MAX: usize = 16;
+
+/// Length of a request's reference, in bytes.
+pub const REFERENCE_LEN: usize = 16;
+
+/// Most labels of one account: each manifest has them, and the segments have copies of it.
+pub const LABELS_MAX: usize = 16;
+
+/// Longest name of a label, in bytes.
+pub const LABEL_NAME_LEN_MAX: usize = 63;
+
+/// Longest value of a label, in bytes.
+pub const LABEL_VALUE_LEN_MAX: usize = 255;
+
 /// Longest name of a request, in bytes. It is kept for as long as the request's answer.
 pub const REQUEST_NAME_LEN_MAX: usize = 128;
 

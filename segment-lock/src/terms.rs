@@ -2,20 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{
-    EFFECTS_MAX, EFFECTS_MS_MAX, IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX, SKEW_MS_MAX,
+use crate::{
+    Unit,
+    limits::{
+        AMOUNT_MAX, EFFECTS_MAX, EFFECTS_MS_MAX, IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX,
+        SKEW_MS_MAX,
+    },
 };
 
 /// A term outside its range. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is {value}, must be 1 to {max}")]
+#[error("{field} is {value}, must be {min} to {max}")]
 pub struct TermsError {
     /// The term.
     pub field: &'static str,
     /// The refused number.
-    pub value: u64,
+    pub value: i128,
+    /// The least allowed number.
+    pub min: i128,
     /// The greatest allowed number.
-    pub max: u64,
+    pub max: i128,
 }
 
 /// The failures that an acknowledged change survives. There is no default: choose.
@@ -30,8 +36,8 @@ pub enum Durability {
     Replicas(u8),
 }
 
-/// How long and how many answers are remembered, and how far clocks may differ. All segments of an account have the
-/// same terms.
+/// The unit and the limits of an account's money, how long and how many answers are remembered, and how far clocks may
+/// differ. All segments of an account have the same terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
@@ -53,10 +59,28 @@ pub struct Terms {
     pub effects_for_ms: u64,
     /// The durability of acknowledged changes.
     pub durability: Durability,
+    /// The least ledger balance: 0, or below 0 by the account's credit line. The credit counts as money that may be spent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub floor: i64,
+    /// The greatest ledger balance. Only accounts of one segment can have it. Deposits beyond are refused, and transfers
+    /// return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<i64>,
+    /// The unit. Transfers between accounts of different units are refused.
+    #[serde(default, skip_serializing_if = "Unit::is_none")]
+    pub unit: Unit,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 impl Terms {
-    /// 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment), 100,000 effects, 7 days.
+    /// No credit, no ceiling, no unit; 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment), 100,000 effects, 7 days.
     pub const fn new(durability: Durability) -> Self {
         Self {
             idempotency_for_ms: 24 * 60 * 60 * 1000,
@@ -66,6 +90,9 @@ impl Terms {
             effects_max: 100_000,
             effects_for_ms: 7 * 24 * 60 * 60 * 1000,
             durability,
+            floor: 0,
+            ceiling: None,
+            unit: Unit::NONE,
         }
     }
 
@@ -79,44 +106,72 @@ impl Terms {
         Self::new(Durability::Disk)
     }
 
+    /// The credit line: how far the ledger balance may be below 0.
+    pub fn credit(&self) -> i64 {
+        self.floor.saturating_neg()
+    }
+
+    /// The most that a segment may have, with the credit line and with held money.
+    pub fn owned_max(&self) -> i64 {
+        self.ceiling
+            .map_or(AMOUNT_MAX, |ceiling| ceiling.saturating_add(self.credit()))
+    }
+
     /// Checks that all terms are in their ranges.
     ///
     /// # Errors
     ///
-    /// The first term out of range, with its greatest value.
+    /// The first term out of range, with its least and its greatest value.
     pub fn check(&self) -> Result<(), TermsError> {
         let replicas = match self.durability {
-            Durability::Replicas(count) => u64::from(count),
+            Durability::Replicas(count) => count,
             Durability::Memory | Durability::Disk => 1,
         };
+        let most = i128::from(AMOUNT_MAX);
+        let floor = i128::from(self.floor);
+        let ceiling = self.ceiling.map_or(floor, i128::from);
         let terms = [
             (
                 "idempotency_for_ms",
-                self.idempotency_for_ms,
-                IDEMPOTENCY_MS_MAX,
+                self.idempotency_for_ms.into(),
+                1,
+                IDEMPOTENCY_MS_MAX.into(),
             ),
             (
                 "idempotency_at_least_ms",
-                self.idempotency_at_least_ms,
-                self.idempotency_for_ms,
+                self.idempotency_at_least_ms.into(),
+                1,
+                self.idempotency_for_ms.into(),
             ),
-            ("skew_ms", self.skew_ms, SKEW_MS_MAX),
-            ("ids_max", self.ids_max as u64, IDS_MAX as u64),
-            // 0 is in range.
+            ("skew_ms", self.skew_ms.into(), 1, SKEW_MS_MAX.into()),
+            ("ids_max", self.ids_max as i128, 1, IDS_MAX as i128),
             (
                 "effects_max",
-                self.effects_max.max(1) as u64,
-                EFFECTS_MAX as u64,
+                self.effects_max as i128,
+                0,
+                EFFECTS_MAX as i128,
             ),
-            ("effects_for_ms", self.effects_for_ms, EFFECTS_MS_MAX),
-            ("replicas", replicas, u64::from(REPLICAS_MAX)),
+            (
+                "effects_for_ms",
+                self.effects_for_ms.into(),
+                1,
+                EFFECTS_MS_MAX.into(),
+            ),
+            ("replicas", replicas.into(), 1, REPLICAS_MAX.into()),
+            ("floor", floor, -most, 0),
+            ("ceiling", ceiling, floor, most + floor),
         ];
         match terms
             .into_iter()
-            .find(|&(_, value, max)| value < 1 || value > max)
+            .find(|(_, value, min, max)| value < min || value > max)
         {
             None => Ok(()),
-            Some((field, value, max)) => Err(TermsError { field, value, max }),
+            Some((field, value, min, max)) => Err(TermsError {
+                field,
+                value,
+                min,
+                max,
+            }),
         }
     }
 }

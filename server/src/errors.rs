@@ -14,7 +14,7 @@ use ringfence_client::{
     ShardError, TopologyError,
     counter::{
         CounterError, ManifestError, NameError as CounterNameError, TermsError,
-        limits::{AMOUNT_MAX, IDS_MAX, SEGMENTS_MAX},
+        limits::{AMOUNT_MAX, IDS_MAX, LABELS_MAX, SEGMENTS_MAX},
         segment::Refusal,
     },
     limits::{HOLD_MAX, KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
@@ -166,12 +166,20 @@ pub(crate) fn counter(error: &CounterError) -> Error {
         CounterError::TransferRefused { .. } => Reason::TransferRefused,
         CounterError::TransferUnfinished { .. } => Reason::TransferUnfinished,
         CounterError::NoAccount { .. } | CounterError::NoDestination { .. } => Reason::NoAccount,
+        CounterError::OtherUnit { .. } => Reason::OtherUnit,
         CounterError::AccountExists { .. } => Reason::AccountExists,
         CounterError::Lost { .. } => Reason::SegmentLost,
         CounterError::Contended { .. } => Reason::Contended,
         CounterError::Manifest(ManifestError::Segments { value }) => {
             return Error::invalid("segments", value, format!("1 to {SEGMENTS_MAX}"));
         }
+        CounterError::Manifest(ManifestError::Ceiling { value }) => {
+            return Error::invalid("segments", value, "1: the account has a ceiling");
+        }
+        CounterError::Manifest(ManifestError::Labels { count }) => {
+            return Error::invalid("labels", count, format!("at most {LABELS_MAX}"));
+        }
+        CounterError::Manifest(ManifestError::Label(error)) => return counter_name(error),
         CounterError::Manifest(ManifestError::Terms(error)) => return terms(error),
         CounterError::Manifest(error) => manifest(error),
         CounterError::Refused(Refusal::DeadlineTooLate {
@@ -220,6 +228,9 @@ pub(crate) fn latch(error: &LatchError) -> Error {
 fn manifest(error: &ManifestError) -> Reason {
     match error {
         ManifestError::Segments { .. }
+        | ManifestError::Ceiling { .. }
+        | ManifestError::Labels { .. }
+        | ManifestError::Label(_)
         | ManifestError::Terms(_)
         | ManifestError::TooManyLayouts
         | ManifestError::Planned { .. }
@@ -295,8 +306,17 @@ pub(crate) fn ring(field: &str, value: impl ToString, error: &RingError) -> Erro
 
 /// The name of an account or of a request that was refused.
 pub(crate) fn counter_name(error: &CounterNameError) -> Error {
-    let CounterNameError { field, len, max } = error;
-    Error::invalid(field, format!("{len} bytes long"), format!("1 to {max}"))
+    let CounterNameError {
+        field,
+        len,
+        min,
+        max,
+    } = error;
+    Error::invalid(
+        field,
+        format!("{len} bytes long"),
+        format!("{min} to {max}"),
+    )
 }
 
 /// An amount that was refused.
@@ -306,18 +326,18 @@ pub(crate) fn amount(value: i64) -> Error {
 
 /// A term of an account that was refused.
 fn terms(error: &TermsError) -> Error {
-    let field = match error.field {
-        "idempotency_for_ms" => "idempotency_for",
-        "idempotency_at_least_ms" => "idempotency_at_least",
-        "skew_ms" => "skew",
-        field => field,
+    let TermsError {
+        field,
+        value,
+        min,
+        max,
+    } = error;
+    let (field, unit) = match field.strip_suffix("_ms") {
+        Some(length) => (length, " ms"),
+        None => (*field, ""),
     };
-    let unit = match field == error.field {
-        true => "",
-        false => " ms",
-    };
-    let (value, max) = (error.value, error.max);
-    Error::invalid(field, format!("{value}{unit}"), format!("1 to {max}{unit}"))
+    let limit = format!("{min} to {max}{unit}");
+    Error::invalid(field, format!("{value}{unit}"), limit)
 }
 
 /// The status of HTTP that `google.rpc.Code` gives to `code`.
@@ -345,7 +365,7 @@ mod tests {
 
     use ringfence_client::{
         LockKind, Replicas,
-        counter::{Account, RequestId, StorageError},
+        counter::{Account, RequestId, StorageError, Unit},
     };
     use ringfence_coordinator::name::Namespace;
 
@@ -466,6 +486,14 @@ mod tests {
             (
                 CounterError::NoDestination { to: account() },
                 Reason::NoAccount,
+            ),
+            (
+                CounterError::OtherUnit {
+                    to: account(),
+                    ours: "EUR".parse().unwrap(),
+                    theirs: Unit::NONE,
+                },
+                Reason::OtherUnit,
             ),
             (
                 CounterError::NoAccount { account: account() },

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use ringfence_client::{
     Client, Coordinators, Counter, LatchError, ListedAccount,
     counter::{
-        AccountEffect, Amount, CounterError, Durability, Effect, Ended, Found, HistoryCursor,
-        LostSegments, RequestId, Reserved, Terms,
+        AccountEffect, Amount, BalanceAfter, CounterError, Durability, Effect, Ended, Found,
+        HistoryCursor, LostSegments, Reference, RequestId, Reserved, Terms,
         segment::{EffectKind, Refusal, State},
     },
 };
@@ -39,6 +39,7 @@ on_both![
     a_transfer_arrives_once_or_takes_nothing,
     every_decision_is_found,
     the_log_is_every_effect_once,
+    limits_units_and_labels_are_kept,
     accounts_are_listed,
     no_coin_is_lost_or_made_by_many_tasks,
     a_call_that_is_dropped_is_finished_by_its_repeat,
@@ -95,23 +96,35 @@ async fn reservations_end_once(two: Two) {
         let until_ms = id.time_ms() + length;
         for counter in [&ours, &theirs] {
             let reserved = counter.reserve(&id, amount(10), until_ms).await;
-            assert_eq!(reserved.unwrap(), Reserved::Held);
+            assert_eq!(reserved.unwrap().outcome, Reserved::Held);
         }
         id
     };
     let (spent, back) = (reserve("1", 30_000).await, reserve("2", 30_000).await);
     assert_eq!(coins(&ours).await, (80, 20));
     for counter in [&theirs, &ours] {
-        assert_eq!(counter.confirm(&spent).await.unwrap(), Ended::Confirmed);
-        assert_eq!(counter.cancel(&spent).await.unwrap(), Ended::Confirmed);
-        assert_eq!(counter.cancel(&back).await.unwrap(), Ended::Cancelled);
+        assert_eq!(
+            counter.confirm(&spent).await.unwrap().outcome,
+            Ended::Confirmed
+        );
+        assert_eq!(
+            counter.cancel(&spent).await.unwrap().outcome,
+            Ended::Confirmed
+        );
+        assert_eq!(
+            counter.cancel(&back).await.unwrap().outcome,
+            Ended::Cancelled
+        );
     }
     assert_eq!(coins(&ours).await, (90, 0));
     let early = request(&two.two, "cancelled before it comes");
-    assert_eq!(theirs.cancel(&early).await.unwrap(), Ended::Cancelled);
+    assert_eq!(
+        theirs.cancel(&early).await.unwrap().outcome,
+        Ended::Cancelled
+    );
     let late = ours.reserve(&early, amount(1), early.time_ms() + 1000);
     let late = late.await.unwrap();
-    assert_eq!(late, Reserved::Ended(Ended::Cancelled));
+    assert_eq!(late.outcome, Reserved::Ended(Ended::Cancelled));
     let nobody = request(&two.one, "nobody");
     let unknown = ours.confirm(&nobody).await.unwrap_err();
     assert!(matches!(unknown, CounterError::UnknownReservation));
@@ -135,6 +148,51 @@ fn told(effects: &[AccountEffect]) -> Vec<(String, i64, i64)> {
         (kind, found.effect.value, found.effect.held)
     });
     words.collect()
+}
+
+async fn limits_units_and_labels_are_kept(two: Two) {
+    let counters = two.one.counters();
+    let euros = Terms {
+        floor: -10,
+        ceiling: Some(5),
+        unit: "EUR".parse().unwrap(),
+        ..TERMS
+    };
+    let ours = counters.create("euros", euros, 1).await.unwrap();
+    let again = counters.create("euros", TERMS, 1).await;
+    assert!(matches!(again, Err(CounterError::AccountExists { .. })));
+    let theirs = two.two.counters().open("euros").unwrap();
+    let dollars = counters.create("dollars", TERMS, 1).await.unwrap();
+    let order = request(&two.one, "order");
+    let reference = Reference([7; 16]);
+    for counter in [&ours, &theirs] {
+        let made = counter.deduct(order.with_reference(reference), amount(4));
+        let expected = BalanceAfter {
+            ledger: -4,
+            available: 6,
+            held: 0,
+        };
+        assert_eq!(made.await.unwrap().balance, Some(expected));
+    }
+    let over = ours.deposit(&request(&two.one, "over"), amount(10)).await;
+    assert!(over.unwrap_err().to_string().contains("at most 5"));
+    let other = ours.transfer(&request(&two.one, "other"), amount(1), &dollars);
+    let other = other.await.unwrap_err().to_string();
+    assert!(other.contains("nothing was deducted"), "{other}");
+    let log = theirs.history(&HistoryCursor::default(), 10).await.unwrap();
+    assert_eq!(log.effects[0].effect.reference, Some(reference));
+    assert_eq!(ours.exact_balance().await.unwrap().ledger, -4);
+
+    let owner = |value: Option<&str>| [("owner".into(), value.map(Into::into))].into();
+    ours.label(&owner(Some("7"))).await.unwrap();
+    let found = theirs.inspect().await.unwrap().details;
+    assert_eq!(
+        (found.unit, found.floor, found.ceiling),
+        (euros.unit, -10, Some(5))
+    );
+    assert_eq!(found.labels["owner"], "7");
+    ours.label(&owner(None)).await.unwrap();
+    assert!(theirs.inspect().await.unwrap().details.labels.is_empty());
 }
 
 async fn the_log_is_every_effect_once(two: Two) {
@@ -322,7 +380,7 @@ async fn no_coin_is_lost_or_made_by_many_tasks(two: Two) {
                     false => counter.deduct(&id, amount(of + 1)).await,
                 };
                 match done {
-                    Ok(()) => balance += if change { of + 1 } else { -of - 1 },
+                    Ok(_) => balance += if change { of + 1 } else { -of - 1 },
                     Err(CounterError::Insufficient) => {}
                     Err(error) => panic!("{error:?}"),
                 }

@@ -60,11 +60,13 @@ async fn a_repeat_takes_effect_once() {
         account: account("coins"),
         id: id("gift"),
         amount: 100,
+        ..DepositRequest::default()
     };
     let order = DeductRequest {
         account: account("coins"),
         id: id("order"),
         amount: 30,
+        ..DeductRequest::default()
     };
     for _ in 0..2 {
         counters.deposit(gift.clone()).await.unwrap();
@@ -96,6 +98,7 @@ async fn reservations_and_transfers() {
             account: account("from"),
             id: id("gift"),
             amount: 100,
+            ..DepositRequest::default()
         })
         .await
         .unwrap();
@@ -104,6 +107,7 @@ async fn reservations_and_transfers() {
         id: id("first"),
         amount: 40,
         deadline: None,
+        ..ReserveRequest::default()
     };
     let refused = counters.reserve(reservation.clone()).await.unwrap_err();
     assert_eq!(
@@ -134,6 +138,7 @@ async fn reservations_and_transfers() {
         id: id("move"),
         amount: 50,
         to: "to".into(),
+        ..TransferRequest::default()
     };
     for _ in 0..2 {
         counters.transfer(transfer.clone()).await.unwrap();
@@ -150,6 +155,7 @@ async fn bad_input_names_the_field() {
         account: account("coins"),
         id: id("gift"),
         amount: 1,
+        ..DepositRequest::default()
     };
     let amount = DepositRequest {
         amount: 0,
@@ -213,6 +219,7 @@ fn deposit(name: &str, of: &str, amount: i64) -> change::Request {
         account: account(of),
         id: id(name),
         amount,
+        ..DepositRequest::default()
     })
 }
 
@@ -252,18 +259,21 @@ async fn of_many_changes_each_fails_alone() {
         id: id("held"),
         amount: 10,
         deadline: Some(deadline.into()),
+        ..ReserveRequest::default()
     });
     let transfer = change::Request::Transfer(TransferRequest {
         account: account("from"),
         id: id("moved"),
         amount: 20,
         to: "to".into(),
+        ..TransferRequest::default()
     });
     let deduct = |name: &str, amount| {
         change::Request::Deduct(DeductRequest {
             account: account("from"),
             id: id(name),
             amount,
+            ..DeductRequest::default()
         })
     };
     let mut mixed = changes([

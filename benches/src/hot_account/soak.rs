@@ -207,7 +207,7 @@ impl Account for Soaked {
                     self.refused.fetch_add(1, Relaxed);
                     tokio::time::sleep(Duration::from_millis(retry_after_ms)).await;
                 }
-                done => return Ok(done?),
+                done => return Ok(done.map(drop)?),
             }
         }
     }

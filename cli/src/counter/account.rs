@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use ringfence_client::{Client, Counter, Counters, Namespace, counter::RequestId};
+use ringfence_client::{
+    Client, Counter, Counters, Namespace,
+    counter::{Reference, Referenced, RequestId},
+};
 
 use serde::Serialize;
 
@@ -37,12 +40,15 @@ pub(super) struct One {
     pub(super) place: Location,
 }
 
-/// The id of a request.
+/// The id of a request, and its reference.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Under {
     /// Repeat the request with this id
     #[arg(long, value_name = "MILLISECONDS:NAME")]
     id: Option<Id>,
+    /// Your reference for the log of the account: 32 hexadecimal digits, such as a UUID. A repeat keeps the first one
+    #[arg(long, value_name = "HEX")]
+    reference: Option<Reference>,
 }
 
 /// A request's id, in its printed form.
@@ -60,19 +66,41 @@ impl FromStr for Id {
                 "must be MILLISECONDS:NAME, as it was printed for the first attempt".into(),
             );
         };
+        if name.starts_with('"') {
+            let name: String = serde_json::from_str(name)
+                .map_err(|error| format!("the name is not a text in quotes: {error}"))?;
+            return Self::of(time_ms, &name);
+        }
         // Another id is another request, which takes effect once more.
         let mut spaces = name.chars().filter(|c| c.is_whitespace() || c.is_control());
         let last = name.chars().last().filter(|c| CLOSING.contains(c));
         if let Some(other) = spaces.next().or(last) {
             return Err(format!(
                 "the name {name:?} has {other:?}, must be without spaces and not end with any of {CLOSING:?}: was more \
-                 copied than the id?"
+                 copied than the id? If not, put the name in quotes: {time_ms}:{name:?}"
             ));
         }
-        match RequestId::new(time_ms, name) {
-            Ok(id) => Ok(Self(id)),
-            Err(error) => Err(error.to_string()),
+        Self::of(time_ms, name)
+    }
+}
+
+impl Id {
+    fn of(time_ms: u64, name: &str) -> Result<Self, String> {
+        let id = RequestId::new(time_ms, name);
+        id.map(Self).map_err(|error| error.to_string())
+    }
+}
+
+/// An id as it is printed, and read again. A name that could be taken for another one is in quotes.
+pub(super) fn id_text(id: &RequestId) -> String {
+    let name = id.name();
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    match name.starts_with('"') || name.ends_with(CLOSING) || name.contains(is_odd) {
+        true => {
+            let quoted = serde_json::to_string(name).expect("a text");
+            format!("{}:{quoted}", id.time_ms())
         }
+        false => id.to_string(),
     }
 }
 
@@ -88,6 +116,12 @@ impl Under {
             Some(Id(id)) => id.clone(),
             None => counters.new_request(),
         }
+    }
+
+    /// The request with its reference.
+    pub(super) fn referenced<'a>(&self, id: &'a RequestId) -> Referenced<'a> {
+        let reference = self.reference;
+        Referenced { id, reference }
     }
 }
 

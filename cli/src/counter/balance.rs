@@ -9,7 +9,8 @@ use super::{CliError, READ_EXIT_CODES, account::One};
 
 /// Show the balance of an account
 ///
-/// Prints the available money, and the money held by reservations and by transfers under way.
+/// Prints the available money, with the credit line; the money held by reservations and by transfers
+/// under way; and the balance: both together without the credit line.
 /// Without --exact each segment is read once, at about the same time: a concurrent change may count
 /// or not, and money that moves between segments may count twice or not at all.
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,8 @@ pub(crate) struct Balance {
 struct Shown {
     account: String,
     exact: bool,
+    /// What the account has, without its credit line.
+    ledger: String,
     available: String,
     in_flight: String,
     held: String,
@@ -44,6 +47,7 @@ impl Balance {
             false => counter.balance().await?,
         };
         let counter::Balance {
+            ledger,
             available,
             in_flight,
             held,
@@ -54,6 +58,7 @@ impl Balance {
         let shown = Shown {
             account: self.one.account.clone(),
             exact: self.exact,
+            ledger: ledger.to_string(),
             available: available.to_string(),
             in_flight: in_flight.to_string(),
             held: held.to_string(),
@@ -68,10 +73,16 @@ impl Balance {
 impl fmt::Display for Shown {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            available, held, ..
+            ledger,
+            available,
+            held,
+            ..
         } = self;
         let about = if self.exact { "" } else { "about " };
-        writeln!(out, "{about}{available} to spend, {held} set aside")?;
+        writeln!(
+            out,
+            "{about}{available} to spend, {held} set aside; the balance is {ledger}"
+        )?;
         if self.counts_twice {
             writeln!(
                 out,

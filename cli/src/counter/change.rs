@@ -78,10 +78,11 @@ impl Deposit {
         let amount: Amount = self.amount.parse()?;
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
-        answer(&id, self.under.repeats(), counter.deposit(&id, amount)).await?;
+        let deposit = counter.deposit(self.under.referenced(&id), amount);
+        let deposited = answer(&id, self.under.repeats(), deposit).await?;
         let sentence = format!("{amount} added to {}", self.one.account);
         let output = Output::new(&self.one.account, "deposited", sentence);
-        opened.tell(output.by(&id)).await
+        opened.tell(output.by(&id).then(deposited.balance)).await
     }
 }
 
@@ -90,10 +91,11 @@ impl Deduct {
         let amount: Amount = self.amount.parse()?;
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
-        answer(&id, self.under.repeats(), counter.deduct(&id, amount)).await?;
+        let deduct = counter.deduct(self.under.referenced(&id), amount);
+        let deducted = answer(&id, self.under.repeats(), deduct).await?;
         let sentence = format!("{amount} taken from {}", self.one.account);
         let output = Output::new(&self.one.account, "deducted", sentence);
-        opened.tell(output.by(&id)).await
+        opened.tell(output.by(&id).then(deducted.balance)).await
     }
 }
 
@@ -108,8 +110,9 @@ impl Reserve {
         let length_ms = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX);
         // Counted from the request: a repeat has the same deadline.
         let deadline_ms = id.time_ms().saturating_add(length_ms);
-        let reserve = counter.reserve(&id, amount, deadline_ms);
-        let (outcome, what) = match answer(&id, self.under.repeats(), reserve).await? {
+        let reserve = counter.reserve(self.under.referenced(&id), amount, deadline_ms);
+        let reserved = answer(&id, self.under.repeats(), reserve).await?;
+        let (outcome, what) = match reserved.outcome {
             Reserved::Held => ("held", "set aside in"),
             Reserved::Ended(ended @ Ended::Confirmed) => words(ended),
             Reserved::Ended(ended) => {
@@ -119,7 +122,7 @@ impl Reserve {
         };
         let sentence = format!("{amount} {what} {}", self.one.account);
         let output = Output::new(&self.one.account, outcome, sentence);
-        opened.tell(output.by(&id)).await
+        opened.tell(output.by(&id).then(reserved.balance)).await
     }
 }
 
@@ -128,8 +131,8 @@ impl Confirm {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
         let ended = answer(id, true, counter.confirm(id)).await?;
-        let (outcome, what) = words(ended);
-        if ended != Ended::Confirmed {
+        let (outcome, what) = words(ended.outcome);
+        if ended.outcome != Ended::Confirmed {
             return Err(CliError::Ended {
                 id: id.clone(),
                 outcome,
@@ -137,7 +140,7 @@ impl Confirm {
         }
         let sentence = format!("the reservation was {what} {}", self.one.account);
         let output = Output::new(&self.one.account, outcome, sentence);
-        opened.tell(output.by(id)).await
+        opened.tell(output.by(id).then(ended.balance)).await
     }
 }
 
@@ -146,8 +149,8 @@ impl Cancel {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
         let ended = answer(id, true, counter.cancel(id)).await?;
-        let (outcome, what) = words(ended);
-        if ended == Ended::Confirmed {
+        let (outcome, what) = words(ended.outcome);
+        if ended.outcome == Ended::Confirmed {
             return Err(CliError::Ended {
                 id: id.clone(),
                 outcome,
@@ -155,7 +158,7 @@ impl Cancel {
         }
         let sentence = format!("the reservation was {what} {}", self.one.account);
         let output = Output::new(&self.one.account, outcome, sentence);
-        opened.tell(output.by(id)).await
+        opened.tell(output.by(id).then(ended.balance)).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_client::counter::{Durability, Terms, limits::SEGMENTS_MAX};
+use ringfence_client::counter::{Durability, Terms, Unit, limits::SEGMENTS_MAX};
 
 use super::{CliError, EXIT_CODES, account::One, output::Output};
 
@@ -29,6 +29,20 @@ pub(crate) struct Create {
     /// Maximum number of answers that a segment remembers: above it, the oldest are forgotten early
     #[arg(long, value_name = "N", default_value_t = Terms::in_memory().ids_max)]
     remember_max: usize,
+    /// Least balance: below 0 for a credit line
+    #[arg(
+        long,
+        value_name = "AMOUNT",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    floor: i64,
+    /// Greatest balance: deposits beyond are refused, and transfers return. Only with one segment
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    ceiling: Option<i64>,
+    /// Unit of the amounts, such as EUR-cent: there are no transfers between different units
+    #[arg(long, value_name = "CODE", default_value_t = Unit::NONE)]
+    unit: Unit,
     /// Maximum number of effects that a segment keeps in its log: above it, the oldest are dropped; 0: no log
     #[arg(long, value_name = "N", default_value_t = Terms::in_memory().effects_max)]
     log_max: usize,
@@ -46,6 +60,20 @@ pub(crate) struct Resegment {
     /// Number of segments: 1 to 1024
     #[arg(value_parser = segments)]
     segments: u32,
+}
+
+/// Label an account, or remove labels
+///
+/// Labels are names with values of your choice: an owner, a kind, a number in another system. At most
+/// 16 of an account. ringfence counter show prints them, list does with --json
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Label {
+    #[command(flatten)]
+    one: One,
+    /// NAME=VALUE sets a label, NAME= removes it
+    #[arg(required = true, value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, Option<String>)>,
 }
 
 /// Close an account for good: no more deposits; the balance can be deducted
@@ -69,6 +97,9 @@ impl Create {
             ids_max: self.remember_max,
             effects_max: self.log_max,
             effects_for_ms: millis(self.log_for),
+            floor: self.floor,
+            ceiling: self.ceiling,
+            unit: self.unit,
             ..terms
         };
         let opened = place.open().await?;
@@ -101,6 +132,20 @@ impl Resegment {
     }
 }
 
+impl Label {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        counter
+            .label(&self.labels.iter().cloned().collect())
+            .await?;
+        let account = &self.one.account;
+        let sentence = format!("{account} has these labels");
+        opened
+            .tell(Output::new(account, "labelled", sentence))
+            .await
+    }
+}
+
 impl Close {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
@@ -115,6 +160,12 @@ fn segments(text: &str) -> Result<u32, String> {
     let segments = text.parse().ok();
     let segments = segments.filter(|segments| (1..=SEGMENTS_MAX).contains(segments));
     segments.ok_or_else(|| format!("must be 1 to {SEGMENTS_MAX}"))
+}
+
+fn label(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE or NAME=")?;
+    let value = (!value.is_empty()).then(|| value.to_owned());
+    Ok((name.to_owned(), value))
 }
 
 fn durability(text: &str) -> Result<Durability, String> {

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
 
+use super::account::id_text;
 use crate::{FAILED, Nature, UNAVAILABLE, USAGE, ring::RingError, signals::Signals};
 
 /// The request may have been applied (sysexits: EX_TEMPFAIL).
@@ -17,7 +18,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Amount(#[from] AmountError),
     /// A request failed that can be repeated. `repeats`: an earlier attempt may have used its id.
-    #[error("request {id}: {error}{}", advice(.error, *.repeats))]
+    #[error("request {}: {error}{}", id_text(.id), advice(.error, *.repeats))]
     Request {
         id: RequestId,
         repeats: bool,
@@ -25,11 +26,12 @@ pub(crate) enum CliError {
     },
     /// A signal came before the answer.
     #[error(
-        "request {id}: {signal} came before the answer; it may have been done: repeat it with this --id"
+        "request {}: {signal} came before the answer; it may have been done: repeat it with this --id",
+        id_text(.id)
     )]
     Interrupted { id: RequestId, signal: Signal },
     /// What was reserved is not there any more.
-    #[error("request {id}: the reservation was already {outcome}")]
+    #[error("request {}: the reservation was already {outcome}", id_text(.id))]
     Ended {
         id: RequestId,
         outcome: &'static str,
@@ -121,6 +123,8 @@ fn code(error: &CounterError) -> u8 {
         CounterError::Storage(_)
         | CounterError::Lost { .. }
         | CounterError::Refused(Refusal::Missing | Refusal::Doubtful) => UNAVAILABLE,
+        // It may fit later, but not because the servers do.
+        CounterError::Refused(Refusal::Full { .. }) => FAILED,
         _ if error.is_retryable() => UNAVAILABLE,
         _ => FAILED,
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     CliError, READ_EXIT_CODES,
-    account::{Id, One},
+    account::{Id, One, id_text},
 };
 
 /// Find out what was decided on a request
@@ -69,7 +69,8 @@ impl Find {
             Found::NeverSeen => {
                 let sentence = format!(
                     "it may be on its way: repeat it with this --id, or have it refused when it arrives: \
-                     ringfence counter cancel {account} --id {id}"
+                     ringfence counter cancel {account} --id {}",
+                    id_text(id)
                 );
                 ("never seen", sentence)
             }
@@ -84,7 +85,7 @@ impl Find {
         };
         Shown {
             account: account.clone(),
-            request: id.to_string(),
+            request: id_text(id),
             outcome,
             detail,
             sentence,

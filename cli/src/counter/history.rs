@@ -6,13 +6,13 @@ use std::{
 };
 
 use humantime::format_rfc3339_millis;
-use ringfence_client::counter::{
-    AccountEffect, AccountHistory, HistoryCursor,
-    segment::{Effect, EffectKind},
-};
+use ringfence_client::counter::{AccountEffect, AccountHistory, HistoryCursor, segment::Effect};
 use serde::Serialize;
 
-use super::{CliError, READ_EXIT_CODES, account::One};
+use super::{
+    CliError, READ_EXIT_CODES,
+    account::{One, id_text},
+};
 use crate::table::Table;
 
 /// Effects that are read, and printed, at a time.
@@ -74,6 +74,8 @@ struct Line {
     /// Of money that moves between segments: the other segment, and the number of the loan.
     #[serde(skip_serializing_if = "Option::is_none")]
     loan: Option<(u32, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
 }
 
 impl History {
@@ -137,38 +139,21 @@ impl From<AccountEffect> for Line {
             amount,
             value,
             held,
+            reference,
         } = found.effect;
-        let (effect, id, counterpart) = match &kind {
-            EffectKind::Deposited(id) => ("deposited", Some(id), None),
-            EffectKind::Deducted(id) => ("deducted", Some(id), None),
-            EffectKind::Reserved(id) => ("reserved", Some(id), None),
-            EffectKind::Confirmed(id) => ("confirmed", Some(id), None),
-            EffectKind::Cancelled(id) => ("cancelled", Some(id), None),
-            EffectKind::Expired(id) => ("expired", Some(id), None),
-            EffectKind::Sent(id, to) => ("sent", Some(id), Some(to)),
-            EffectKind::Delivered(id, to) => ("delivered", Some(id), Some(to)),
-            EffectKind::Returned(id, to) => ("returned", Some(id), Some(to)),
-            EffectKind::Received(credit) => ("received", Some(&credit.id), Some(&credit.from)),
-            EffectKind::Lent { .. } => ("lent", None, None),
-            EffectKind::Landed { .. } => ("landed", None, None),
-        };
         Self {
             at_ms,
             segment: found.segment,
             number,
             follows_gap: found.follows_gap,
-            effect,
+            effect: kind.word(),
             amount: amount.to_string(),
             available: value.to_string(),
             held: held.to_string(),
-            request: id.map(ToString::to_string),
-            counterpart: counterpart.map(ToString::to_string),
-            loan: match kind {
-                EffectKind::Lent { to: of, seq } | EffectKind::Landed { from: of, seq } => {
-                    Some((of, seq))
-                }
-                _ => None,
-            },
+            request: kind.request().map(id_text),
+            counterpart: kind.counterpart().map(ToString::to_string),
+            loan: kind.loan(),
+            reference: reference.map(|reference| reference.to_string()),
         }
     }
 }
@@ -192,7 +177,9 @@ impl Line {
             ""
         };
         let (account, loan) = (account.unwrap_or_default(), loan.unwrap_or_default());
-        format!("{request}{account}{loan}{missing}")
+        let reference = self.reference.as_ref();
+        let reference = reference.map_or_else(String::new, |of| format!(", reference {of}"));
+        format!("{request}{account}{loan}{reference}{missing}")
     }
 }
 

@@ -11,7 +11,7 @@ use ringfence_client::{
 };
 use serde::Serialize;
 
-use super::{CliError, READ_EXIT_CODES, account::Location};
+use super::{CliError, READ_EXIT_CODES, account::Location, show::Facts};
 use crate::{say, table::Table};
 
 /// List accounts, by name
@@ -78,6 +78,8 @@ enum Content {
         in_doubt: usize,
         /// The number of lost segments.
         lost: usize,
+        #[serde(flatten)]
+        details: Facts,
     },
     Failed {
         error: String,
@@ -166,7 +168,11 @@ fn missing(unreachable: &[Unreachable]) -> Option<CliError> {
 impl Content {
     fn of(found: &Result<Inspection, CounterError>) -> Self {
         match found {
-            Ok(Inspection { views, lost }) => {
+            Ok(Inspection {
+                details,
+                views,
+                lost,
+            }) => {
                 let sum = |part: fn(&_) -> i64| -> String {
                     let parts = views.values().map(|view| i128::from(part(view)));
                     parts.sum::<i128>().to_string()
@@ -179,6 +185,7 @@ impl Content {
                     segments: views.len(),
                     in_doubt: views.values().filter(|view| view.doubtful).count(),
                     lost: lost.0.len(),
+                    details: Facts::of(details),
                 }
             }
             Err(error) => Self::Failed {

@@ -23,7 +23,7 @@ use super::ring::RingError;
 const EXIT_CODES: &str = "\
 Exit codes:
     0  applied, now or by an earlier attempt of the same request
-    1  refused for good: insufficient balance, cancelled or expired, account closed, …
+    1  refused: insufficient balance, ceiling reached, cancelled or expired, account closed, …
     2  invalid command line or argument
    65  the id is older than what the account remembers: a repeat is refused again, and
        cannot tell whether the request was applied; look at the balance
@@ -37,7 +37,8 @@ Exit codes:
 Requests:
   A request has an id, MILLISECONDS:NAME: its creation time (Unix time in ms) and
   a name. A repeat has the same id, and the request takes effect once. Without
-  --id the request is new, and its id is printed.
+  --id the request is new, and its id is printed. A name with spaces, or with a
+  mark such as . or : at its end, is in quotes as in JSON: 1793000000000:\"order 7.\"
 
 Coordinators (--coordinator):
   The requests go by way of ringfence serve. If one of several fails, they are
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     List(list::List),
     Show(show::Show),
     Resegment(create::Resegment),
+    Label(create::Label),
     Close(create::Close),
     Sweep(keep::Sweep),
     Accept(keep::Accept),
@@ -93,6 +95,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CliError> {
             Command::List(args) => args.run().await,
             Command::Show(args) => args.run().await,
             Command::Resegment(args) => args.run().await,
+            Command::Label(args) => args.run().await,
             Command::Close(args) => args.run().await,
             Command::Sweep(args) => args.run().await,
             Command::Accept(args) => args.run().await,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use ringfence_client::counter::{Inspection, LostSegment, segment::SegmentView};
+use ringfence_client::counter::{Details, Inspection, LostSegment, segment::SegmentView};
 use serde::Serialize;
 
 use super::{CliError, READ_EXIT_CODES, account::One};
@@ -10,7 +10,7 @@ use crate::table::Table;
 
 /// Show the segments of an account
 ///
-/// Prints one line per segment. "to spend": its available money. "set aside": reservations and
+/// Prints its unit, its limits and its labels, if it has any, and one line per segment. "to spend": its available money. "set aside": reservations and
 /// transfers under way. "losses": how many restarts may have lost its last changes. "state": sure;
 /// "in doubt": it may have lost its last changes, and moves no money until ringfence counter
 /// accept; lost: its server came back empty, and ringfence counter accept replaces it without its
@@ -26,8 +26,19 @@ pub(crate) struct Show {
 #[derive(Debug, Serialize)]
 struct Shown {
     account: String,
+    #[serde(flatten)]
+    details: Facts,
     segments: Vec<Segment>,
     lost: Vec<Lost>,
+}
+
+/// What the account is.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    unit: String,
+    floor: String,
+    ceiling: Option<String>,
+    labels: BTreeMap<String, String>,
 }
 
 /// A segment. Amounts are texts: many programs round such great numbers.
@@ -59,13 +70,47 @@ struct LastSeen {
 impl Show {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
-        let Inspection { views, lost } = counter.inspect().await?;
+        let Inspection {
+            details,
+            views,
+            lost,
+        } = counter.inspect().await?;
         let shown = Shown {
             account: self.one.account.clone(),
+            details: Facts::of(&details),
             segments: views.iter().map(Segment::of).collect(),
             lost: lost.0.iter().map(Lost::of).collect(),
         };
         opened.tell(shown).await
+    }
+}
+
+impl Facts {
+    pub(super) fn of(details: &Details) -> Self {
+        Self {
+            unit: details.unit.to_string(),
+            floor: details.floor.to_string(),
+            ceiling: details.ceiling.map(|ceiling| ceiling.to_string()),
+            labels: details.labels.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.unit.is_empty() {
+            writeln!(out, "unit: {}", self.unit)?;
+        }
+        if self.floor != "0" {
+            writeln!(out, "floor: {}", self.floor)?;
+        }
+        if let Some(ceiling) = &self.ceiling {
+            writeln!(out, "ceiling: {ceiling}")?;
+        }
+        for (name, value) in &self.labels {
+            writeln!(out, "label {name}={value}")?;
+        }
+        Ok(())
     }
 }
 
@@ -129,7 +174,7 @@ impl fmt::Display for Shown {
         for row in rows.into_values() {
             table.row(row);
         }
-        write!(out, "{table}")?;
+        write!(out, "{}{table}", self.details)?;
         match self.lost.is_empty() {
             true => Ok(()),
             false => writeln!(

@@ -40,10 +40,10 @@ impl Transfer {
         let opened = self.place.open().await?;
         let (source, destination) = (opened.counters.open(from)?, opened.counters.open(to)?);
         let id = self.under.request(&opened.counters);
-        let moved = source.transfer(&id, amount, &destination);
-        answer(&id, self.under.repeats(), moved).await?;
+        let moved = source.transfer(self.under.referenced(&id), amount, &destination);
+        let moved = answer(&id, self.under.repeats(), moved).await?;
         let sentence = format!("{amount} moved from {from} to {to}");
         let output = Output::new(from, "transferred", sentence);
-        opened.tell(output.by(&id)).await
+        opened.tell(output.by(&id).then(moved.balance)).await
     }
 }

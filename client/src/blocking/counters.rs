@@ -1,10 +1,10 @@
 //! Counters of callers without tokio.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ringfence_segment_lock::{
-    Account, Amount, Balance, CounterError, Ended, Found, Inspection, RequestId, Reserved, Swept,
-    Terms,
+    Account, Amount, Balance, Changed, CounterError, Ended, Found, Inspection, Referenced,
+    RequestId, Reserved, Swept, Terms,
 };
 
 use super::reactor::Reactor;
@@ -87,7 +87,7 @@ impl Counters {
 
 /// Methods that wait for the asynchronous ones.
 macro_rules! calls {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+    ($($method:ident$(<$of:lifetime>)?($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         impl Counter {
             $(
                 #[doc = concat!("[`Counter::", stringify!($method), "`](crate::Counter::", stringify!($method), ").")]
@@ -95,7 +95,7 @@ macro_rules! calls {
                 /// # Errors
                 ///
                 /// Those of the asynchronous call.
-                pub fn $method(&self $(, $argument: $type)*) -> Result<$result, CounterError> {
+                pub fn $method$(<$of>)?(&self $(, $argument: $type)*) -> Result<$result, CounterError> {
                     self.reactor.wait(self.counter.$method($($argument),*))
                 }
             )*
@@ -104,17 +104,18 @@ macro_rules! calls {
 }
 
 calls! {
-    deposit(id: &RequestId, amount: Amount) -> ();
-    deduct(id: &RequestId, amount: Amount) -> ();
-    reserve(id: &RequestId, amount: Amount, deadline_ms: u64) -> Reserved;
-    confirm(id: &RequestId) -> Ended;
-    cancel(id: &RequestId) -> Ended;
+    deposit<'r>(request: impl Into<Referenced<'r>>, amount: Amount) -> Changed;
+    deduct<'r>(request: impl Into<Referenced<'r>>, amount: Amount) -> Changed;
+    reserve<'r>(request: impl Into<Referenced<'r>>, amount: Amount, deadline_ms: u64) -> Changed<Reserved>;
+    confirm(id: &RequestId) -> Changed<Ended>;
+    cancel(id: &RequestId) -> Changed<Ended>;
     find(id: &RequestId) -> Found;
     balance() -> Balance;
     exact_balance() -> Balance;
     segments() -> u32;
     inspect() -> Inspection;
     resegment(segments: u32) -> ();
+    label(labels: &BTreeMap<String, Option<String>>) -> ();
     close() -> ();
     sweep() -> Swept;
     accept() -> Inspection;
@@ -131,8 +132,13 @@ impl Counter {
     /// # Errors
     ///
     /// Those of the asynchronous call.
-    pub fn transfer(&self, id: &RequestId, amount: Amount, to: &Self) -> Result<(), CounterError> {
+    pub fn transfer<'r>(
+        &self,
+        request: impl Into<Referenced<'r>>,
+        amount: Amount,
+        to: &Self,
+    ) -> Result<Changed, CounterError> {
         self.reactor
-            .wait(self.counter.transfer(id, amount, &to.counter))
+            .wait(self.counter.transfer(request, amount, &to.counter))
     }
 }

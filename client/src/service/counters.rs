@@ -10,17 +10,17 @@ use ringfence_api::{
         self, AcceptAccountRequest, AccountSegments, CancelRequest, CloseAccountRequest,
         ConfirmRequest, CreateAccountRequest, Decision, DeductRequest, DepositRequest,
         EffectKind as Kind, FindRequest, FindResponse, GetAccountRequest, GetAccountResponse,
-        GetBalanceRequest, GetHistoryRequest, ListAccountsRequest, ListAccountsResponse,
-        ResegmentAccountRequest, ReservationState, ReserveRequest, SweepAccountRequest,
-        TransferRequest, counter_service_client::CounterServiceClient,
+        GetBalanceRequest, GetHistoryRequest, LabelAccountRequest, ListAccountsRequest,
+        ListAccountsResponse, ResegmentAccountRequest, ReservationState, ReserveRequest,
+        SweepAccountRequest, TransferRequest, counter_service_client::CounterServiceClient,
     },
 };
 use ringfence_coordinator::name::Namespace;
 use ringfence_ring::ShardId;
 use ringfence_segment_lock::{
-    Account, AccountEffect, AccountHistory, Amount, Balance, CounterError, Durability, Ended,
-    Found, HistoryCursor, Inspection, LostSegment, LostSegments, ManifestError, RequestId,
-    Reserved, Seen, Swept, Terms,
+    Account, AccountEffect, AccountHistory, Amount, Balance, BalanceAfter, Changed, CounterError,
+    Details, Durability, Ended, Found, HistoryCursor, Inspection, LostSegment, LostSegments,
+    ManifestError, Reference, Referenced, RequestId, Reserved, Seen, Swept, Terms,
     limits::SEGMENTS_MAX,
     segment::{CreditId, Effect, EffectKind, SegmentView, State},
 };
@@ -136,6 +136,9 @@ impl Accounts {
             ids_max: u32::try_from(terms.ids_max).unwrap_or(u32::MAX),
             effects_max: Some(u32::try_from(terms.effects_max).unwrap_or(u32::MAX)),
             effects_for: length(terms.effects_for_ms),
+            floor: terms.floor,
+            ceiling: terms.ceiling,
+            unit: terms.unit.to_string(),
         };
         change!(counter, ANSWER_WITHIN, create_account, request)?;
         Ok(counter)
@@ -155,76 +158,96 @@ impl RemoteCounter {
         })
     }
 
-    pub(crate) async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+    pub(crate) async fn deposit(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        amount: Amount,
+    ) -> Result<Changed, CounterError> {
+        let (id, reference) = named(request);
         let request = DepositRequest {
             account: self.place(),
-            id: Some(request_id(id)),
+            id,
             amount: amount.get(),
+            reference,
         };
-        change!(self, ANSWER_WITHIN, deposit, request)?;
-        Ok(())
+        let answer = change!(self, ANSWER_WITHIN, deposit, request)?;
+        Ok(changed((), answer.balance))
     }
 
-    pub(crate) async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+    pub(crate) async fn deduct(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        amount: Amount,
+    ) -> Result<Changed, CounterError> {
+        let (id, reference) = named(request);
         let request = DeductRequest {
             account: self.place(),
-            id: Some(request_id(id)),
+            id,
             amount: amount.get(),
+            reference,
         };
-        change!(self, ANSWER_WITHIN, deduct, request)?;
-        Ok(())
+        let answer = change!(self, ANSWER_WITHIN, deduct, request)?;
+        Ok(changed((), answer.balance))
     }
 
     pub(crate) async fn reserve(
         &self,
-        id: &RequestId,
+        request: impl Into<Referenced<'_>>,
         amount: Amount,
         deadline_ms: u64,
-    ) -> Result<Reserved, CounterError> {
+    ) -> Result<Changed<Reserved>, CounterError> {
+        let (id, reference) = named(request);
         let request = ReserveRequest {
             account: self.place(),
-            id: Some(request_id(id)),
+            id,
             amount: amount.get(),
             deadline: Some(time(deadline_ms)),
+            reference,
         };
-        let reserved = change!(self, ANSWER_WITHIN, reserve, request)?;
-        match reserved.state() {
-            ReservationState::Held => Ok(Reserved::Held),
-            state => ended(state).map(Reserved::Ended),
-        }
+        let answer = change!(self, ANSWER_WITHIN, reserve, request)?;
+        let reserved = match answer.state() {
+            ReservationState::Held => Reserved::Held,
+            state => Reserved::Ended(ended(state)?),
+        };
+        Ok(changed(reserved, answer.balance))
     }
 
-    pub(crate) async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
+    pub(crate) async fn confirm(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
         let request = ConfirmRequest {
             account: self.place(),
             id: Some(request_id(id)),
         };
-        ended(change!(self, ANSWER_WITHIN, confirm, request)?.state())
+        let answer = change!(self, ANSWER_WITHIN, confirm, request)?;
+        Ok(changed(ended(answer.state())?, answer.balance))
     }
 
-    pub(crate) async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
+    pub(crate) async fn cancel(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
         let request = CancelRequest {
             account: self.place(),
             id: Some(request_id(id)),
         };
-        ended(change!(self, ANSWER_WITHIN, cancel, request)?.state())
+        let answer = change!(self, ANSWER_WITHIN, cancel, request)?;
+        Ok(changed(ended(answer.state())?, answer.balance))
     }
 
     pub(crate) async fn transfer(
         &self,
-        id: &RequestId,
+        request: impl Into<Referenced<'_>>,
         amount: Amount,
         to: &Self,
-    ) -> Result<(), CounterError> {
+    ) -> Result<Changed, CounterError> {
+        let (id, reference) = named(request);
         let request = TransferRequest {
             account: self.place(),
-            id: Some(request_id(id)),
+            id,
             amount: amount.get(),
             to: to.account.as_str().to_owned(),
+            reference,
         };
         let moved = call!(self, ANSWER_WITHIN, transfer, request);
-        moved.map_err(|error| failed::counter(error, &self.account, Some(&to.account)))?;
-        Ok(())
+        let moved =
+            moved.map_err(|error| failed::counter(error, &self.account, Some(&to.account)))?;
+        Ok(changed((), moved.balance))
     }
 
     pub(crate) async fn find(&self, id: &RequestId) -> Result<Found, CounterError> {
@@ -275,6 +298,7 @@ impl RemoteCounter {
         let found =
             call!(self, ANSWER_WITHIN, get_balance, request).map_err(|error| self.unread(error))?;
         Ok(Balance {
+            ledger: found.ledger.into(),
             available: found.available.into(),
             in_flight: found.in_flight.into(),
             held: found.held.into(),
@@ -310,6 +334,24 @@ impl RemoteCounter {
             segments,
         };
         change!(self, WORK_WITHIN, resegment_account, request)?;
+        Ok(())
+    }
+
+    pub(crate) async fn label(
+        &self,
+        labels: &BTreeMap<String, Option<String>>,
+    ) -> Result<(), CounterError> {
+        let mut request = LabelAccountRequest {
+            account: self.place(),
+            ..LabelAccountRequest::default()
+        };
+        for (name, value) in labels {
+            match value {
+                Some(value) => _ = request.set.insert(name.clone(), value.clone()),
+                None => request.remove.push(name.clone()),
+            }
+        }
+        change!(self, ANSWER_WITHIN, label_account, request)?;
         Ok(())
     }
 
@@ -358,6 +400,23 @@ pub(super) fn request_id(id: &RequestId) -> v1::RequestId {
         created_at: Some(time(id.time_ms())),
         name: id.name().to_owned(),
     }
+}
+
+/// The id and the reference of a request, as in a message.
+fn named<'a>(request: impl Into<Referenced<'a>>) -> (Option<v1::RequestId>, Vec<u8>) {
+    let Referenced { id, reference } = request.into();
+    let reference = reference.map_or_else(Vec::new, |Reference(bytes)| bytes.to_vec());
+    (Some(request_id(id)), reference)
+}
+
+/// The answer to a change.
+fn changed<T>(outcome: T, balance: Option<v1::BalanceAfter>) -> Changed<T> {
+    let balance = balance.map(|balance| BalanceAfter {
+        ledger: balance.ledger,
+        available: balance.available,
+        held: balance.held,
+    });
+    Changed { outcome, balance }
 }
 
 /// A durability, with its number of replicas, as a message.
@@ -424,6 +483,10 @@ fn effect(found: v1::AccountEffect) -> Option<AccountEffect> {
             amount,
             value: found.available,
             held: found.held,
+            reference: match found.reference.len() {
+                0 => None,
+                _ => Some(Reference(found.reference.try_into().ok()?)),
+            },
         },
         follows_gap: found.follows_gap,
     })
@@ -493,7 +556,14 @@ fn unlisted(reason: &str) -> AccountListPage {
 }
 
 fn inspection(segments: Option<AccountSegments>) -> Inspection {
-    let AccountSegments { present, lost } = segments.unwrap_or_default();
+    let AccountSegments {
+        present,
+        lost,
+        unit,
+        floor,
+        ceiling,
+        labels,
+    } = segments.unwrap_or_default();
     let views = present.into_iter().map(|segment| {
         let view = SegmentView {
             value: segment.available,
@@ -513,6 +583,12 @@ fn inspection(segments: Option<AccountSegments>) -> Inspection {
         }),
     });
     Inspection {
+        details: Details {
+            unit: unit.parse().unwrap_or_default(),
+            floor,
+            ceiling,
+            labels: labels.into_iter().collect(),
+        },
         views: views.collect::<BTreeMap<_, _>>(),
         lost: LostSegments(lost.collect()),
     }

@@ -49,7 +49,7 @@ async fn deduct_at_once(counters: &Counters, name: &str, tasks: usize) -> usize 
         running.spawn(async move {
             let counter = counters.open(&name).unwrap();
             match counter.deduct(&counters.new_request(), amount(1)).await {
-                Ok(()) => 1,
+                Ok(_) => 1,
                 Err(CounterError::Insufficient) => 0,
                 Err(error) => panic!("{error}"),
             }

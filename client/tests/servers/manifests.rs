@@ -57,7 +57,7 @@ async fn repeat(coins: &Counter, ids: &[RequestId]) -> usize {
     let mut known = 0;
     for id in ids {
         match coins.deduct(id, one()).await {
-            Ok(()) => known += 1,
+            Ok(_) => known += 1,
             Err(CounterError::Refused(Refusal::TooOld { .. })) => {}
             Err(error) => panic!("{id:?}: {error}"),
         }

@@ -520,7 +520,15 @@ type CreateAccountRequest struct {
 	// Default: 100,000.
 	EffectsMax *uint32 `protobuf:"varint,9,opt,name=effects_max,json=effectsMax,proto3,oneof" json:"effects_max,omitempty"`
 	// How long an effect is kept: at most 10 years. Default: 7 days.
-	EffectsFor    *durationpb.Duration `protobuf:"bytes,10,opt,name=effects_for,json=effectsFor,proto3" json:"effects_for,omitempty"`
+	EffectsFor *durationpb.Duration `protobuf:"bytes,10,opt,name=effects_for,json=effectsFor,proto3" json:"effects_for,omitempty"`
+	// The least ledger balance: 0, or below 0 by a credit line, which can be spent. Default: 0.
+	Floor int64 `protobuf:"varint,11,opt,name=floor,proto3" json:"floor,omitempty"`
+	// The greatest ledger balance: at least `floor`. Only with one segment. Deposits beyond are
+	// refused, and transfers return. Default: none.
+	Ceiling *int64 `protobuf:"varint,12,opt,name=ceiling,proto3,oneof" json:"ceiling,omitempty"`
+	// The code of the unit of its amounts: at most 16 of A-Z, a-z, 0-9, '-', '_' and '.'. There
+	// are no transfers between accounts of different units. Default: none.
+	Unit          string `protobuf:"bytes,13,opt,name=unit,proto3" json:"unit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -625,6 +633,27 @@ func (x *CreateAccountRequest) GetEffectsFor() *durationpb.Duration {
 	return nil
 }
 
+func (x *CreateAccountRequest) GetFloor() int64 {
+	if x != nil {
+		return x.Floor
+	}
+	return 0
+}
+
+func (x *CreateAccountRequest) GetCeiling() int64 {
+	if x != nil && x.Ceiling != nil {
+		return *x.Ceiling
+	}
+	return 0
+}
+
+func (x *CreateAccountRequest) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
 // The account exists.
 type CreateAccountResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -670,7 +699,10 @@ type DepositRequest struct {
 	// The id of the request.
 	Id *RequestId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// The amount, in the smallest unit: at least 1.
-	Amount        int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	Amount int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	// 16 bytes of the caller's choice that the account's log keeps with the effect. Empty: none. A
+	// repeat keeps those of the first call. Refused if the account has no log.
+	Reference     []byte `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -726,9 +758,18 @@ func (x *DepositRequest) GetAmount() int64 {
 	return 0
 }
 
+func (x *DepositRequest) GetReference() []byte {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
 // The amount is added, now or by an earlier call with the same id.
 type DepositResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The balance after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,1,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -763,6 +804,77 @@ func (*DepositResponse) Descriptor() ([]byte, []int) {
 	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{5}
 }
 
+func (x *DepositResponse) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
+}
+
+// The balance of an account just after a request, or at a repeat of it.
+type BalanceAfter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the account has: `available` and `held`, without the credit line.
+	Ledger int64 `protobuf:"varint,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// The amount that can be spent, with the credit line.
+	Available int64 `protobuf:"varint,2,opt,name=available,proto3" json:"available,omitempty"`
+	// The amount set aside in addition.
+	Held          int64 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BalanceAfter) Reset() {
+	*x = BalanceAfter{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BalanceAfter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BalanceAfter) ProtoMessage() {}
+
+func (x *BalanceAfter) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BalanceAfter.ProtoReflect.Descriptor instead.
+func (*BalanceAfter) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *BalanceAfter) GetLedger() int64 {
+	if x != nil {
+		return x.Ledger
+	}
+	return 0
+}
+
+func (x *BalanceAfter) GetAvailable() int64 {
+	if x != nil {
+		return x.Available
+	}
+	return 0
+}
+
+func (x *BalanceAfter) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
 // A deduction.
 type DeductRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -771,14 +883,17 @@ type DeductRequest struct {
 	// The id of the request.
 	Id *RequestId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// The amount, in the smallest unit: at least 1.
-	Amount        int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	Amount int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	// 16 bytes of the caller's choice that the account's log keeps with the effect. Empty: none. A
+	// repeat keeps those of the first call. Refused if the account has no log.
+	Reference     []byte `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeductRequest) Reset() {
 	*x = DeductRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[6]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +905,7 @@ func (x *DeductRequest) String() string {
 func (*DeductRequest) ProtoMessage() {}
 
 func (x *DeductRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[6]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +918,7 @@ func (x *DeductRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeductRequest.ProtoReflect.Descriptor instead.
 func (*DeductRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{6}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeductRequest) GetAccount() *Account {
@@ -827,16 +942,25 @@ func (x *DeductRequest) GetAmount() int64 {
 	return 0
 }
 
+func (x *DeductRequest) GetReference() []byte {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
 // The amount is taken, now or by an earlier call with the same id.
 type DeductResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The balance after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,1,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeductResponse) Reset() {
 	*x = DeductResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[7]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +972,7 @@ func (x *DeductResponse) String() string {
 func (*DeductResponse) ProtoMessage() {}
 
 func (x *DeductResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[7]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +985,14 @@ func (x *DeductResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeductResponse.ProtoReflect.Descriptor instead.
 func (*DeductResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{7}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DeductResponse) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
 }
 
 // The account to look at.
@@ -879,7 +1010,7 @@ type GetBalanceRequest struct {
 
 func (x *GetBalanceRequest) Reset() {
 	*x = GetBalanceRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[8]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1022,7 @@ func (x *GetBalanceRequest) String() string {
 func (*GetBalanceRequest) ProtoMessage() {}
 
 func (x *GetBalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[8]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1035,7 @@ func (x *GetBalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBalanceRequest.ProtoReflect.Descriptor instead.
 func (*GetBalanceRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{8}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetBalanceRequest) GetAccount() *Account {
@@ -924,7 +1055,7 @@ func (x *GetBalanceRequest) GetExact() bool {
 // A balance, in the smallest unit.
 type GetBalanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The amount that can be spent, with `in_flight`.
+	// The amount that can be spent, with `in_flight` and the credit line.
 	Available int64 `protobuf:"varint,1,opt,name=available,proto3" json:"available,omitempty"`
 	// The part of it that moves between segments.
 	InFlight int64 `protobuf:"varint,2,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
@@ -935,14 +1066,17 @@ type GetBalanceResponse struct {
 	// The number of segments that are lost. Their amounts do not count.
 	LostSegments uint32 `protobuf:"varint,5,opt,name=lost_segments,json=lostSegments,proto3" json:"lost_segments,omitempty"`
 	// Whether an amount that moved during the call counts twice. Never, if `exact`.
-	CountsTwice   bool `protobuf:"varint,6,opt,name=counts_twice,json=countsTwice,proto3" json:"counts_twice,omitempty"`
+	CountsTwice bool `protobuf:"varint,6,opt,name=counts_twice,json=countsTwice,proto3" json:"counts_twice,omitempty"`
+	// What the account has: `available` and `held`, without the credit line. Below 0 if it uses
+	// that.
+	Ledger        int64 `protobuf:"varint,7,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetBalanceResponse) Reset() {
 	*x = GetBalanceResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[9]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1088,7 @@ func (x *GetBalanceResponse) String() string {
 func (*GetBalanceResponse) ProtoMessage() {}
 
 func (x *GetBalanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[9]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1101,7 @@ func (x *GetBalanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBalanceResponse.ProtoReflect.Descriptor instead.
 func (*GetBalanceResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{9}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetBalanceResponse) GetAvailable() int64 {
@@ -1012,6 +1146,13 @@ func (x *GetBalanceResponse) GetCountsTwice() bool {
 	return false
 }
 
+func (x *GetBalanceResponse) GetLedger() int64 {
+	if x != nil {
+		return x.Ledger
+	}
+	return 0
+}
+
 // A reservation.
 type ReserveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1023,14 +1164,17 @@ type ReserveRequest struct {
 	Amount int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
 	// The time at which the amount comes back by itself, by the shard's clock. A repeat
 	// has the same deadline. Digits below 1 ms are ignored.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// 16 bytes of the caller's choice that the account's log keeps with the effect. Empty: none. A
+	// repeat keeps those of the first call. Refused if the account has no log.
+	Reference     []byte `protobuf:"bytes,5,opt,name=reference,proto3" json:"reference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[10]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1186,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[10]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1199,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{10}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReserveRequest) GetAccount() *Account {
@@ -1086,18 +1230,27 @@ func (x *ReserveRequest) GetDeadline() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ReserveRequest) GetReference() []byte {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
 // The reservation.
 type ReserveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The state of the reservation.
-	State         ReservationState `protobuf:"varint,1,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	State ReservationState `protobuf:"varint,1,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	// The balance after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,2,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReserveResponse) Reset() {
 	*x = ReserveResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[11]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1262,7 @@ func (x *ReserveResponse) String() string {
 func (*ReserveResponse) ProtoMessage() {}
 
 func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[11]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1275,7 @@ func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveResponse.ProtoReflect.Descriptor instead.
 func (*ReserveResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{11}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReserveResponse) GetState() ReservationState {
@@ -1130,6 +1283,13 @@ func (x *ReserveResponse) GetState() ReservationState {
 		return x.State
 	}
 	return ReservationState_RESERVATION_STATE_UNSPECIFIED
+}
+
+func (x *ReserveResponse) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
 }
 
 // The reservation to confirm.
@@ -1145,7 +1305,7 @@ type ConfirmRequest struct {
 
 func (x *ConfirmRequest) Reset() {
 	*x = ConfirmRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[12]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1317,7 @@ func (x *ConfirmRequest) String() string {
 func (*ConfirmRequest) ProtoMessage() {}
 
 func (x *ConfirmRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[12]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1330,7 @@ func (x *ConfirmRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{12}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ConfirmRequest) GetAccount() *Account {
@@ -1191,14 +1351,16 @@ func (x *ConfirmRequest) GetId() *RequestId {
 type ConfirmResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// RESERVATION_STATE_CONFIRMED, or how the reservation ended before.
-	State         ReservationState `protobuf:"varint,1,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	State ReservationState `protobuf:"varint,1,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	// The balance after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,2,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConfirmResponse) Reset() {
 	*x = ConfirmResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[13]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1372,7 @@ func (x *ConfirmResponse) String() string {
 func (*ConfirmResponse) ProtoMessage() {}
 
 func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[13]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1385,7 @@ func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{13}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ConfirmResponse) GetState() ReservationState {
@@ -1231,6 +1393,13 @@ func (x *ConfirmResponse) GetState() ReservationState {
 		return x.State
 	}
 	return ReservationState_RESERVATION_STATE_UNSPECIFIED
+}
+
+func (x *ConfirmResponse) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
 }
 
 // The reservation to cancel.
@@ -1246,7 +1415,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1427,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1440,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{14}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CancelRequest) GetAccount() *Account {
@@ -1292,14 +1461,16 @@ func (x *CancelRequest) GetId() *RequestId {
 type CancelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// RESERVATION_STATE_CANCELLED, or how the reservation ended before.
-	State         ReservationState `protobuf:"varint,1,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	State ReservationState `protobuf:"varint,1,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	// The balance after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,2,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1482,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1495,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{15}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelResponse) GetState() ReservationState {
@@ -1332,6 +1503,13 @@ func (x *CancelResponse) GetState() ReservationState {
 		return x.State
 	}
 	return ReservationState_RESERVATION_STATE_UNSPECIFIED
+}
+
+func (x *CancelResponse) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
 }
 
 // A transfer.
@@ -1344,14 +1522,17 @@ type TransferRequest struct {
 	// The amount, in the smallest unit: at least 1.
 	Amount int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
 	// The name of the destination, an account of the same namespace: 1 to 255 bytes.
-	To            string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	// 16 bytes of the caller's choice that the account's log keeps with the effect. Empty: none. A
+	// repeat keeps those of the first call. Refused if the account has no log.
+	Reference     []byte `protobuf:"bytes,5,opt,name=reference,proto3" json:"reference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1544,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1557,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{16}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TransferRequest) GetAccount() *Account {
@@ -1407,16 +1588,25 @@ func (x *TransferRequest) GetTo() string {
 	return ""
 }
 
+func (x *TransferRequest) GetReference() []byte {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
 // The amount has arrived, now or by an earlier call with the same id.
 type TransferResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The balance of the source after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,1,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1618,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1631,14 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{17}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *TransferResponse) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
 }
 
 // Changes of any accounts, at most 1,000. They are made at the same time, in no order.
@@ -1455,7 +1652,7 @@ type BatchChangeRequest struct {
 
 func (x *BatchChangeRequest) Reset() {
 	*x = BatchChangeRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1664,7 @@ func (x *BatchChangeRequest) String() string {
 func (*BatchChangeRequest) ProtoMessage() {}
 
 func (x *BatchChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1677,7 @@ func (x *BatchChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchChangeRequest.ProtoReflect.Descriptor instead.
 func (*BatchChangeRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{18}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BatchChangeRequest) GetChanges() []*Change {
@@ -1510,7 +1707,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1719,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1732,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{19}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Change) GetRequest() isChange_Request {
@@ -1656,7 +1853,7 @@ type BatchChangeResponse struct {
 
 func (x *BatchChangeResponse) Reset() {
 	*x = BatchChangeResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1865,7 @@ func (x *BatchChangeResponse) String() string {
 func (*BatchChangeResponse) ProtoMessage() {}
 
 func (x *BatchChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1878,7 @@ func (x *BatchChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchChangeResponse.ProtoReflect.Descriptor instead.
 func (*BatchChangeResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{20}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BatchChangeResponse) GetAnswers() []*ChangeAnswer {
@@ -1698,14 +1895,16 @@ type ChangeAnswer struct {
 	// id.
 	Failure *AccountFailure `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
 	// The state of the reservation, of a ReserveRequest, ConfirmRequest or CancelRequest.
-	State         ReservationState `protobuf:"varint,2,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	State ReservationState `protobuf:"varint,2,opt,name=state,proto3,enum=ringfence.v1.ReservationState" json:"state,omitempty"`
+	// The balance after it. Unset: the account has several segments.
+	Balance       *BalanceAfter `protobuf:"bytes,3,opt,name=balance,proto3" json:"balance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeAnswer) Reset() {
 	*x = ChangeAnswer{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1916,7 @@ func (x *ChangeAnswer) String() string {
 func (*ChangeAnswer) ProtoMessage() {}
 
 func (x *ChangeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1929,7 @@ func (x *ChangeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAnswer.ProtoReflect.Descriptor instead.
 func (*ChangeAnswer) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{21}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ChangeAnswer) GetFailure() *AccountFailure {
@@ -1747,6 +1946,13 @@ func (x *ChangeAnswer) GetState() ReservationState {
 	return ReservationState_RESERVATION_STATE_UNSPECIFIED
 }
 
+func (x *ChangeAnswer) GetBalance() *BalanceAfter {
+	if x != nil {
+		return x.Balance
+	}
+	return nil
+}
+
 // The request to look up.
 type FindRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1760,7 +1966,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1978,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1991,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{22}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FindRequest) GetAccount() *Account {
@@ -1821,7 +2027,7 @@ type FindResponse struct {
 
 func (x *FindResponse) Reset() {
 	*x = FindResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +2039,7 @@ func (x *FindResponse) String() string {
 func (*FindResponse) ProtoMessage() {}
 
 func (x *FindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +2052,7 @@ func (x *FindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindResponse.ProtoReflect.Descriptor instead.
 func (*FindResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{23}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FindResponse) GetDecision() Decision {
@@ -1902,7 +2108,7 @@ type GetHistoryRequest struct {
 
 func (x *GetHistoryRequest) Reset() {
 	*x = GetHistoryRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2120,7 @@ func (x *GetHistoryRequest) String() string {
 func (*GetHistoryRequest) ProtoMessage() {}
 
 func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2133,7 @@ func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetHistoryRequest) GetAccount() *Account {
@@ -1976,7 +2182,7 @@ type GetHistoryResponse struct {
 
 func (x *GetHistoryResponse) Reset() {
 	*x = GetHistoryResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2194,7 @@ func (x *GetHistoryResponse) String() string {
 func (*GetHistoryResponse) ProtoMessage() {}
 
 func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2207,7 @@ func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetHistoryResponse) GetEffects() []*AccountEffect {
@@ -2059,14 +2265,16 @@ type AccountEffect struct {
 	// The amount in the segment that can be spent, after the effect.
 	Available int64 `protobuf:"varint,11,opt,name=available,proto3" json:"available,omitempty"`
 	// The amount set aside in the segment, after the effect.
-	Held          int64 `protobuf:"varint,12,opt,name=held,proto3" json:"held,omitempty"`
+	Held int64 `protobuf:"varint,12,opt,name=held,proto3" json:"held,omitempty"`
+	// The reference that came with a deposit, deduction, reservation or transfer. Empty: none.
+	Reference     []byte `protobuf:"bytes,13,opt,name=reference,proto3" json:"reference,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AccountEffect) Reset() {
 	*x = AccountEffect{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2286,7 @@ func (x *AccountEffect) String() string {
 func (*AccountEffect) ProtoMessage() {}
 
 func (x *AccountEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2299,7 @@ func (x *AccountEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountEffect.ProtoReflect.Descriptor instead.
 func (*AccountEffect) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AccountEffect) GetSegment() uint32 {
@@ -2178,6 +2386,13 @@ func (x *AccountEffect) GetHeld() int64 {
 	return 0
 }
 
+func (x *AccountEffect) GetReference() []byte {
+	if x != nil {
+		return x.Reference
+	}
+	return nil
+}
+
 // The account to look at.
 type GetAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2189,7 +2404,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +2416,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +2429,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetAccountRequest) GetAccount() *Account {
@@ -2238,7 +2453,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2465,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2478,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetAccountResponse) GetHomes() uint32 {
@@ -2280,20 +2495,28 @@ func (x *GetAccountResponse) GetSegments() *AccountSegments {
 	return nil
 }
 
-// The segments of an account.
+// The segments of an account, and what it is.
 type AccountSegments struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The segments that exist, in the order of their numbers.
 	Present []*AccountSegment `protobuf:"bytes,1,rep,name=present,proto3" json:"present,omitempty"`
 	// The segments that are lost with their shards.
-	Lost          []*LostAccountSegment `protobuf:"bytes,2,rep,name=lost,proto3" json:"lost,omitempty"`
+	Lost []*LostAccountSegment `protobuf:"bytes,2,rep,name=lost,proto3" json:"lost,omitempty"`
+	// The unit of its amounts. Empty: none.
+	Unit string `protobuf:"bytes,3,opt,name=unit,proto3" json:"unit,omitempty"`
+	// The least ledger balance.
+	Floor int64 `protobuf:"varint,4,opt,name=floor,proto3" json:"floor,omitempty"`
+	// The greatest ledger balance. Unset: none.
+	Ceiling *int64 `protobuf:"varint,5,opt,name=ceiling,proto3,oneof" json:"ceiling,omitempty"`
+	// Its labels.
+	Labels        map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AccountSegments) Reset() {
 	*x = AccountSegments{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2528,7 @@ func (x *AccountSegments) String() string {
 func (*AccountSegments) ProtoMessage() {}
 
 func (x *AccountSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2541,7 @@ func (x *AccountSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegments.ProtoReflect.Descriptor instead.
 func (*AccountSegments) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AccountSegments) GetPresent() []*AccountSegment {
@@ -2331,6 +2554,34 @@ func (x *AccountSegments) GetPresent() []*AccountSegment {
 func (x *AccountSegments) GetLost() []*LostAccountSegment {
 	if x != nil {
 		return x.Lost
+	}
+	return nil
+}
+
+func (x *AccountSegments) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *AccountSegments) GetFloor() int64 {
+	if x != nil {
+		return x.Floor
+	}
+	return 0
+}
+
+func (x *AccountSegments) GetCeiling() int64 {
+	if x != nil && x.Ceiling != nil {
+		return *x.Ceiling
+	}
+	return 0
+}
+
+func (x *AccountSegments) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -2354,7 +2605,7 @@ type AccountSegment struct {
 
 func (x *AccountSegment) Reset() {
 	*x = AccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2366,7 +2617,7 @@ func (x *AccountSegment) String() string {
 func (*AccountSegment) ProtoMessage() {}
 
 func (x *AccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2379,7 +2630,7 @@ func (x *AccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegment.ProtoReflect.Descriptor instead.
 func (*AccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AccountSegment) GetIndex() uint32 {
@@ -2430,7 +2681,7 @@ type LostAccountSegment struct {
 
 func (x *LostAccountSegment) Reset() {
 	*x = LostAccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2693,7 @@ func (x *LostAccountSegment) String() string {
 func (*LostAccountSegment) ProtoMessage() {}
 
 func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2706,7 @@ func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostAccountSegment.ProtoReflect.Descriptor instead.
 func (*LostAccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LostAccountSegment) GetIndex() uint32 {
@@ -2487,7 +2738,7 @@ type LastSeenSegment struct {
 
 func (x *LastSeenSegment) Reset() {
 	*x = LastSeenSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2750,7 @@ func (x *LastSeenSegment) String() string {
 func (*LastSeenSegment) ProtoMessage() {}
 
 func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +2763,7 @@ func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastSeenSegment.ProtoReflect.Descriptor instead.
 func (*LastSeenSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LastSeenSegment) GetAmount() int64 {
@@ -2551,7 +2802,7 @@ type ListAccountsRequest struct {
 
 func (x *ListAccountsRequest) Reset() {
 	*x = ListAccountsRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2814,7 @@ func (x *ListAccountsRequest) String() string {
 func (*ListAccountsRequest) ProtoMessage() {}
 
 func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2827,7 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListAccountsRequest) GetNamespace() string {
@@ -2615,7 +2866,7 @@ type ListAccountsResponse struct {
 
 func (x *ListAccountsResponse) Reset() {
 	*x = ListAccountsResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2878,7 @@ func (x *ListAccountsResponse) String() string {
 func (*ListAccountsResponse) ProtoMessage() {}
 
 func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2891,7 @@ func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
 func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListAccountsResponse) GetShard() string {
@@ -2679,7 +2930,7 @@ type ListedAccount struct {
 
 func (x *ListedAccount) Reset() {
 	*x = ListedAccount{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2942,7 @@ func (x *ListedAccount) String() string {
 func (*ListedAccount) ProtoMessage() {}
 
 func (x *ListedAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2955,7 @@ func (x *ListedAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListedAccount.ProtoReflect.Descriptor instead.
 func (*ListedAccount) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListedAccount) GetName() string {
@@ -2741,7 +2992,7 @@ type ResegmentAccountRequest struct {
 
 func (x *ResegmentAccountRequest) Reset() {
 	*x = ResegmentAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +3004,7 @@ func (x *ResegmentAccountRequest) String() string {
 func (*ResegmentAccountRequest) ProtoMessage() {}
 
 func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +3017,7 @@ func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountRequest.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResegmentAccountRequest) GetAccount() *Account {
@@ -2792,7 +3043,7 @@ type ResegmentAccountResponse struct {
 
 func (x *ResegmentAccountResponse) Reset() {
 	*x = ResegmentAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2804,7 +3055,7 @@ func (x *ResegmentAccountResponse) String() string {
 func (*ResegmentAccountResponse) ProtoMessage() {}
 
 func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2817,7 +3068,108 @@ func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountResponse.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
+}
+
+// Labels of an account: names and values of the callers' choice.
+type LabelAccountRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The account.
+	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// Labels to set: names of 1 to 63 bytes, values of at most 255. At most 16 in all.
+	Set map[string]string `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The names of labels to remove.
+	Remove        []string `protobuf:"bytes,3,rep,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelAccountRequest) Reset() {
+	*x = LabelAccountRequest{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelAccountRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelAccountRequest) ProtoMessage() {}
+
+func (x *LabelAccountRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelAccountRequest.ProtoReflect.Descriptor instead.
+func (*LabelAccountRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *LabelAccountRequest) GetAccount() *Account {
+	if x != nil {
+		return x.Account
+	}
+	return nil
+}
+
+func (x *LabelAccountRequest) GetSet() map[string]string {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *LabelAccountRequest) GetRemove() []string {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
+// The account has these labels.
+type LabelAccountResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelAccountResponse) Reset() {
+	*x = LabelAccountResponse{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelAccountResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelAccountResponse) ProtoMessage() {}
+
+func (x *LabelAccountResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelAccountResponse.ProtoReflect.Descriptor instead.
+func (*LabelAccountResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
 }
 
 // The account to close.
@@ -2831,7 +3183,7 @@ type CloseAccountRequest struct {
 
 func (x *CloseAccountRequest) Reset() {
 	*x = CloseAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +3195,7 @@ func (x *CloseAccountRequest) String() string {
 func (*CloseAccountRequest) ProtoMessage() {}
 
 func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +3208,7 @@ func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountRequest.ProtoReflect.Descriptor instead.
 func (*CloseAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CloseAccountRequest) GetAccount() *Account {
@@ -2875,7 +3227,7 @@ type CloseAccountResponse struct {
 
 func (x *CloseAccountResponse) Reset() {
 	*x = CloseAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +3239,7 @@ func (x *CloseAccountResponse) String() string {
 func (*CloseAccountResponse) ProtoMessage() {}
 
 func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +3252,7 @@ func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountResponse.ProtoReflect.Descriptor instead.
 func (*CloseAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{42}
 }
 
 // The account to sweep.
@@ -2914,7 +3266,7 @@ type SweepAccountRequest struct {
 
 func (x *SweepAccountRequest) Reset() {
 	*x = SweepAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2926,7 +3278,7 @@ func (x *SweepAccountRequest) String() string {
 func (*SweepAccountRequest) ProtoMessage() {}
 
 func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2939,7 +3291,7 @@ func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountRequest.ProtoReflect.Descriptor instead.
 func (*SweepAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SweepAccountRequest) GetAccount() *Account {
@@ -2970,7 +3322,7 @@ type SweepAccountResponse struct {
 
 func (x *SweepAccountResponse) Reset() {
 	*x = SweepAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3334,7 @@ func (x *SweepAccountResponse) String() string {
 func (*SweepAccountResponse) ProtoMessage() {}
 
 func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3347,7 @@ func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountResponse.ProtoReflect.Descriptor instead.
 func (*SweepAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SweepAccountResponse) GetExpired() uint64 {
@@ -3053,7 +3405,7 @@ type AccountFailure struct {
 
 func (x *AccountFailure) Reset() {
 	*x = AccountFailure{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3417,7 @@ func (x *AccountFailure) String() string {
 func (*AccountFailure) ProtoMessage() {}
 
 func (x *AccountFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3430,7 @@ func (x *AccountFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountFailure.ProtoReflect.Descriptor instead.
 func (*AccountFailure) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{42}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AccountFailure) GetError() *ErrorDetail {
@@ -3106,7 +3458,7 @@ type AcceptAccountRequest struct {
 
 func (x *AcceptAccountRequest) Reset() {
 	*x = AcceptAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3470,7 @@ func (x *AcceptAccountRequest) String() string {
 func (*AcceptAccountRequest) ProtoMessage() {}
 
 func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3483,7 @@ func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountRequest.ProtoReflect.Descriptor instead.
 func (*AcceptAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AcceptAccountRequest) GetAccount() *Account {
@@ -3152,7 +3504,7 @@ type AcceptAccountResponse struct {
 
 func (x *AcceptAccountResponse) Reset() {
 	*x = AcceptAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3164,7 +3516,7 @@ func (x *AcceptAccountResponse) String() string {
 func (*AcceptAccountResponse) ProtoMessage() {}
 
 func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3177,7 +3529,7 @@ func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountResponse.ProtoReflect.Descriptor instead.
 func (*AcceptAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AcceptAccountResponse) GetBefore() *AccountSegments {
@@ -3198,7 +3550,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\tRequestId\x129\n" +
 	"\n" +
 	"created_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x84\x04\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xd9\x04\n" +
 	"\x14CreateAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x1a\n" +
 	"\bsegments\x18\x02 \x01(\rR\bsegments\x128\n" +
@@ -3214,52 +3566,72 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"effectsMax\x88\x01\x01\x12:\n" +
 	"\veffects_for\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"effectsForB\x0e\n" +
-	"\f_effects_max\"\x17\n" +
-	"\x15CreateAccountResponse\"\x82\x01\n" +
+	"effectsFor\x12\x14\n" +
+	"\x05floor\x18\v \x01(\x03R\x05floor\x12\x1d\n" +
+	"\aceiling\x18\f \x01(\x03H\x01R\aceiling\x88\x01\x01\x12\x12\n" +
+	"\x04unit\x18\r \x01(\tR\x04unitB\x0e\n" +
+	"\f_effects_maxB\n" +
+	"\n" +
+	"\b_ceiling\"\x17\n" +
+	"\x15CreateAccountResponse\"\xa0\x01\n" +
 	"\x0eDepositRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12\x16\n" +
-	"\x06amount\x18\x03 \x01(\x03R\x06amount\"\x11\n" +
-	"\x0fDepositResponse\"\x81\x01\n" +
+	"\x06amount\x18\x03 \x01(\x03R\x06amount\x12\x1c\n" +
+	"\treference\x18\x04 \x01(\fR\treference\"G\n" +
+	"\x0fDepositResponse\x124\n" +
+	"\abalance\x18\x01 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"X\n" +
+	"\fBalanceAfter\x12\x16\n" +
+	"\x06ledger\x18\x01 \x01(\x03R\x06ledger\x12\x1c\n" +
+	"\tavailable\x18\x02 \x01(\x03R\tavailable\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x03R\x04held\"\x9f\x01\n" +
 	"\rDeductRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12\x16\n" +
-	"\x06amount\x18\x03 \x01(\x03R\x06amount\"\x10\n" +
-	"\x0eDeductResponse\"Z\n" +
+	"\x06amount\x18\x03 \x01(\x03R\x06amount\x12\x1c\n" +
+	"\treference\x18\x04 \x01(\fR\treference\"F\n" +
+	"\x0eDeductResponse\x124\n" +
+	"\abalance\x18\x01 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"Z\n" +
 	"\x11GetBalanceRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x14\n" +
-	"\x05exact\x18\x02 \x01(\bR\x05exact\"\xc3\x01\n" +
+	"\x05exact\x18\x02 \x01(\bR\x05exact\"\xdb\x01\n" +
 	"\x12GetBalanceResponse\x12\x1c\n" +
 	"\tavailable\x18\x01 \x01(\x03R\tavailable\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\x03R\binFlight\x12\x12\n" +
 	"\x04held\x18\x03 \x01(\x03R\x04held\x12\x16\n" +
 	"\x06losses\x18\x04 \x01(\x04R\x06losses\x12#\n" +
 	"\rlost_segments\x18\x05 \x01(\rR\flostSegments\x12!\n" +
-	"\fcounts_twice\x18\x06 \x01(\bR\vcountsTwice\"\xba\x01\n" +
+	"\fcounts_twice\x18\x06 \x01(\bR\vcountsTwice\x12\x16\n" +
+	"\x06ledger\x18\a \x01(\x03R\x06ledger\"\xd8\x01\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12\x16\n" +
 	"\x06amount\x18\x03 \x01(\x03R\x06amount\x126\n" +
-	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"G\n" +
+	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1c\n" +
+	"\treference\x18\x05 \x01(\fR\treference\"}\n" +
 	"\x0fReserveResponse\x124\n" +
-	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\"j\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
+	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"j\n" +
 	"\x0eConfirmRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
-	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"G\n" +
+	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"}\n" +
 	"\x0fConfirmResponse\x124\n" +
-	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\"i\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
+	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"i\n" +
 	"\rCancelRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
-	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"F\n" +
+	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"|\n" +
 	"\x0eCancelResponse\x124\n" +
-	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\"\x93\x01\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
+	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"\xb1\x01\n" +
 	"\x0fTransferRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12\x16\n" +
 	"\x06amount\x18\x03 \x01(\x03R\x06amount\x12\x0e\n" +
-	"\x02to\x18\x04 \x01(\tR\x02to\"\x12\n" +
-	"\x10TransferResponse\"D\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\x12\x1c\n" +
+	"\treference\x18\x05 \x01(\fR\treference\"H\n" +
+	"\x10TransferResponse\x124\n" +
+	"\abalance\x18\x01 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"D\n" +
 	"\x12BatchChangeRequest\x12.\n" +
 	"\achanges\x18\x01 \x03(\v2\x14.ringfence.v1.ChangeR\achanges\"\xec\x02\n" +
 	"\x06Change\x128\n" +
@@ -3271,10 +3643,11 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\btransfer\x18\x06 \x01(\v2\x1d.ringfence.v1.TransferRequestH\x00R\btransferB\t\n" +
 	"\arequest\"K\n" +
 	"\x13BatchChangeResponse\x124\n" +
-	"\aanswers\x18\x01 \x03(\v2\x1a.ringfence.v1.ChangeAnswerR\aanswers\"|\n" +
+	"\aanswers\x18\x01 \x03(\v2\x1a.ringfence.v1.ChangeAnswerR\aanswers\"\xb2\x01\n" +
 	"\fChangeAnswer\x126\n" +
 	"\afailure\x18\x01 \x01(\v2\x1c.ringfence.v1.AccountFailureR\afailure\x124\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\"g\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
+	"\abalance\x18\x03 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"g\n" +
 	"\vFindRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"\xe7\x01\n" +
@@ -3293,7 +3666,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\aeffects\x18\x01 \x03(\v2\x1b.ringfence.v1.AccountEffectR\aeffects\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x10\n" +
 	"\x03end\x18\x03 \x01(\bR\x03end\x12#\n" +
-	"\rlost_segments\x18\x04 \x03(\rR\flostSegments\"\x8a\x03\n" +
+	"\rlost_segments\x18\x04 \x03(\rR\flostSegments\"\xa8\x03\n" +
 	"\rAccountEffect\x12\x18\n" +
 	"\asegment\x18\x01 \x01(\rR\asegment\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x1f\n" +
@@ -3308,16 +3681,26 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x04loan\x18\n" +
 	" \x01(\x04R\x04loan\x12\x1c\n" +
 	"\tavailable\x18\v \x01(\x03R\tavailable\x12\x12\n" +
-	"\x04held\x18\f \x01(\x03R\x04held\"D\n" +
+	"\x04held\x18\f \x01(\x03R\x04held\x12\x1c\n" +
+	"\treference\x18\r \x01(\fR\treference\"D\n" +
 	"\x11GetAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"t\n" +
 	"\x12GetAccountResponse\x12\x19\n" +
 	"\x05homes\x18\x01 \x01(\rH\x00R\x05homes\x88\x01\x01\x129\n" +
 	"\bsegments\x18\x02 \x01(\v2\x1d.ringfence.v1.AccountSegmentsR\bsegmentsB\b\n" +
-	"\x06_homes\"\x7f\n" +
+	"\x06_homes\"\xd2\x02\n" +
 	"\x0fAccountSegments\x126\n" +
 	"\apresent\x18\x01 \x03(\v2\x1c.ringfence.v1.AccountSegmentR\apresent\x124\n" +
-	"\x04lost\x18\x02 \x03(\v2 .ringfence.v1.LostAccountSegmentR\x04lost\"\x8b\x01\n" +
+	"\x04lost\x18\x02 \x03(\v2 .ringfence.v1.LostAccountSegmentR\x04lost\x12\x12\n" +
+	"\x04unit\x18\x03 \x01(\tR\x04unit\x12\x14\n" +
+	"\x05floor\x18\x04 \x01(\x03R\x05floor\x12\x1d\n" +
+	"\aceiling\x18\x05 \x01(\x03H\x00R\aceiling\x88\x01\x01\x12A\n" +
+	"\x06labels\x18\x06 \x03(\v2).ringfence.v1.AccountSegments.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
+	"\n" +
+	"\b_ceiling\"\x8b\x01\n" +
 	"\x0eAccountSegment\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\x03R\tavailable\x12\x12\n" +
@@ -3348,7 +3731,15 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x17ResegmentAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x1a\n" +
 	"\bsegments\x18\x02 \x01(\rR\bsegments\"\x1a\n" +
-	"\x18ResegmentAccountResponse\"F\n" +
+	"\x18ResegmentAccountResponse\"\xd4\x01\n" +
+	"\x13LabelAccountRequest\x12/\n" +
+	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12<\n" +
+	"\x03set\x18\x02 \x03(\v2*.ringfence.v1.LabelAccountRequest.SetEntryR\x03set\x12\x16\n" +
+	"\x06remove\x18\x03 \x03(\tR\x06remove\x1a6\n" +
+	"\bSetEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x16\n" +
+	"\x14LabelAccountResponse\"F\n" +
 	"\x13CloseAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"\x16\n" +
 	"\x14CloseAccountResponse\"F\n" +
@@ -3414,8 +3805,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x1dACCOUNT_CONDITION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aACCOUNT_CONDITION_IN_DOUBT\x10\x01\x12\x1a\n" +
 	"\x16ACCOUNT_CONDITION_LOST\x10\x02\x12\x1a\n" +
-	"\x16ACCOUNT_CONDITION_HELD\x10\x032\xe1\n" +
-	"\n" +
+	"\x16ACCOUNT_CONDITION_HELD\x10\x032\xb8\v\n" +
 	"\x0eCounterService\x12X\n" +
 	"\rCreateAccount\x12\".ringfence.v1.CreateAccountRequest\x1a#.ringfence.v1.CreateAccountResponse\x12F\n" +
 	"\aDeposit\x12\x1c.ringfence.v1.DepositRequest\x1a\x1d.ringfence.v1.DepositResponse\x12C\n" +
@@ -3434,6 +3824,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"GetAccount\x12\x1f.ringfence.v1.GetAccountRequest\x1a .ringfence.v1.GetAccountResponse\x12W\n" +
 	"\fListAccounts\x12!.ringfence.v1.ListAccountsRequest\x1a\".ringfence.v1.ListAccountsResponse0\x01\x12a\n" +
 	"\x10ResegmentAccount\x12%.ringfence.v1.ResegmentAccountRequest\x1a&.ringfence.v1.ResegmentAccountResponse\x12U\n" +
+	"\fLabelAccount\x12!.ringfence.v1.LabelAccountRequest\x1a\".ringfence.v1.LabelAccountResponse\x12U\n" +
 	"\fCloseAccount\x12!.ringfence.v1.CloseAccountRequest\x1a\".ringfence.v1.CloseAccountResponse\x12U\n" +
 	"\fSweepAccount\x12!.ringfence.v1.SweepAccountRequest\x1a\".ringfence.v1.SweepAccountResponse\x12X\n" +
 	"\rAcceptAccount\x12\".ringfence.v1.AcceptAccountRequest\x1a#.ringfence.v1.AcceptAccountResponseB`\n" +
@@ -3452,7 +3843,7 @@ func file_ringfence_v1_counter_proto_rawDescGZIP() []byte {
 }
 
 var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_ringfence_v1_counter_proto_goTypes = []any{
 	(Durability)(0),                  // 0: ringfence.v1.Durability
 	(ReservationState)(0),            // 1: ringfence.v1.ReservationState
@@ -3465,151 +3856,168 @@ var file_ringfence_v1_counter_proto_goTypes = []any{
 	(*CreateAccountResponse)(nil),    // 8: ringfence.v1.CreateAccountResponse
 	(*DepositRequest)(nil),           // 9: ringfence.v1.DepositRequest
 	(*DepositResponse)(nil),          // 10: ringfence.v1.DepositResponse
-	(*DeductRequest)(nil),            // 11: ringfence.v1.DeductRequest
-	(*DeductResponse)(nil),           // 12: ringfence.v1.DeductResponse
-	(*GetBalanceRequest)(nil),        // 13: ringfence.v1.GetBalanceRequest
-	(*GetBalanceResponse)(nil),       // 14: ringfence.v1.GetBalanceResponse
-	(*ReserveRequest)(nil),           // 15: ringfence.v1.ReserveRequest
-	(*ReserveResponse)(nil),          // 16: ringfence.v1.ReserveResponse
-	(*ConfirmRequest)(nil),           // 17: ringfence.v1.ConfirmRequest
-	(*ConfirmResponse)(nil),          // 18: ringfence.v1.ConfirmResponse
-	(*CancelRequest)(nil),            // 19: ringfence.v1.CancelRequest
-	(*CancelResponse)(nil),           // 20: ringfence.v1.CancelResponse
-	(*TransferRequest)(nil),          // 21: ringfence.v1.TransferRequest
-	(*TransferResponse)(nil),         // 22: ringfence.v1.TransferResponse
-	(*BatchChangeRequest)(nil),       // 23: ringfence.v1.BatchChangeRequest
-	(*Change)(nil),                   // 24: ringfence.v1.Change
-	(*BatchChangeResponse)(nil),      // 25: ringfence.v1.BatchChangeResponse
-	(*ChangeAnswer)(nil),             // 26: ringfence.v1.ChangeAnswer
-	(*FindRequest)(nil),              // 27: ringfence.v1.FindRequest
-	(*FindResponse)(nil),             // 28: ringfence.v1.FindResponse
-	(*GetHistoryRequest)(nil),        // 29: ringfence.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),       // 30: ringfence.v1.GetHistoryResponse
-	(*AccountEffect)(nil),            // 31: ringfence.v1.AccountEffect
-	(*GetAccountRequest)(nil),        // 32: ringfence.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 33: ringfence.v1.GetAccountResponse
-	(*AccountSegments)(nil),          // 34: ringfence.v1.AccountSegments
-	(*AccountSegment)(nil),           // 35: ringfence.v1.AccountSegment
-	(*LostAccountSegment)(nil),       // 36: ringfence.v1.LostAccountSegment
-	(*LastSeenSegment)(nil),          // 37: ringfence.v1.LastSeenSegment
-	(*ListAccountsRequest)(nil),      // 38: ringfence.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),     // 39: ringfence.v1.ListAccountsResponse
-	(*ListedAccount)(nil),            // 40: ringfence.v1.ListedAccount
-	(*ResegmentAccountRequest)(nil),  // 41: ringfence.v1.ResegmentAccountRequest
-	(*ResegmentAccountResponse)(nil), // 42: ringfence.v1.ResegmentAccountResponse
-	(*CloseAccountRequest)(nil),      // 43: ringfence.v1.CloseAccountRequest
-	(*CloseAccountResponse)(nil),     // 44: ringfence.v1.CloseAccountResponse
-	(*SweepAccountRequest)(nil),      // 45: ringfence.v1.SweepAccountRequest
-	(*SweepAccountResponse)(nil),     // 46: ringfence.v1.SweepAccountResponse
-	(*AccountFailure)(nil),           // 47: ringfence.v1.AccountFailure
-	(*AcceptAccountRequest)(nil),     // 48: ringfence.v1.AcceptAccountRequest
-	(*AcceptAccountResponse)(nil),    // 49: ringfence.v1.AcceptAccountResponse
-	(*timestamppb.Timestamp)(nil),    // 50: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 51: google.protobuf.Duration
-	(*ErrorDetail)(nil),              // 52: ringfence.v1.ErrorDetail
+	(*BalanceAfter)(nil),             // 11: ringfence.v1.BalanceAfter
+	(*DeductRequest)(nil),            // 12: ringfence.v1.DeductRequest
+	(*DeductResponse)(nil),           // 13: ringfence.v1.DeductResponse
+	(*GetBalanceRequest)(nil),        // 14: ringfence.v1.GetBalanceRequest
+	(*GetBalanceResponse)(nil),       // 15: ringfence.v1.GetBalanceResponse
+	(*ReserveRequest)(nil),           // 16: ringfence.v1.ReserveRequest
+	(*ReserveResponse)(nil),          // 17: ringfence.v1.ReserveResponse
+	(*ConfirmRequest)(nil),           // 18: ringfence.v1.ConfirmRequest
+	(*ConfirmResponse)(nil),          // 19: ringfence.v1.ConfirmResponse
+	(*CancelRequest)(nil),            // 20: ringfence.v1.CancelRequest
+	(*CancelResponse)(nil),           // 21: ringfence.v1.CancelResponse
+	(*TransferRequest)(nil),          // 22: ringfence.v1.TransferRequest
+	(*TransferResponse)(nil),         // 23: ringfence.v1.TransferResponse
+	(*BatchChangeRequest)(nil),       // 24: ringfence.v1.BatchChangeRequest
+	(*Change)(nil),                   // 25: ringfence.v1.Change
+	(*BatchChangeResponse)(nil),      // 26: ringfence.v1.BatchChangeResponse
+	(*ChangeAnswer)(nil),             // 27: ringfence.v1.ChangeAnswer
+	(*FindRequest)(nil),              // 28: ringfence.v1.FindRequest
+	(*FindResponse)(nil),             // 29: ringfence.v1.FindResponse
+	(*GetHistoryRequest)(nil),        // 30: ringfence.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),       // 31: ringfence.v1.GetHistoryResponse
+	(*AccountEffect)(nil),            // 32: ringfence.v1.AccountEffect
+	(*GetAccountRequest)(nil),        // 33: ringfence.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 34: ringfence.v1.GetAccountResponse
+	(*AccountSegments)(nil),          // 35: ringfence.v1.AccountSegments
+	(*AccountSegment)(nil),           // 36: ringfence.v1.AccountSegment
+	(*LostAccountSegment)(nil),       // 37: ringfence.v1.LostAccountSegment
+	(*LastSeenSegment)(nil),          // 38: ringfence.v1.LastSeenSegment
+	(*ListAccountsRequest)(nil),      // 39: ringfence.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 40: ringfence.v1.ListAccountsResponse
+	(*ListedAccount)(nil),            // 41: ringfence.v1.ListedAccount
+	(*ResegmentAccountRequest)(nil),  // 42: ringfence.v1.ResegmentAccountRequest
+	(*ResegmentAccountResponse)(nil), // 43: ringfence.v1.ResegmentAccountResponse
+	(*LabelAccountRequest)(nil),      // 44: ringfence.v1.LabelAccountRequest
+	(*LabelAccountResponse)(nil),     // 45: ringfence.v1.LabelAccountResponse
+	(*CloseAccountRequest)(nil),      // 46: ringfence.v1.CloseAccountRequest
+	(*CloseAccountResponse)(nil),     // 47: ringfence.v1.CloseAccountResponse
+	(*SweepAccountRequest)(nil),      // 48: ringfence.v1.SweepAccountRequest
+	(*SweepAccountResponse)(nil),     // 49: ringfence.v1.SweepAccountResponse
+	(*AccountFailure)(nil),           // 50: ringfence.v1.AccountFailure
+	(*AcceptAccountRequest)(nil),     // 51: ringfence.v1.AcceptAccountRequest
+	(*AcceptAccountResponse)(nil),    // 52: ringfence.v1.AcceptAccountResponse
+	nil,                              // 53: ringfence.v1.AccountSegments.LabelsEntry
+	nil,                              // 54: ringfence.v1.LabelAccountRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),    // 55: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 56: google.protobuf.Duration
+	(*ErrorDetail)(nil),              // 57: ringfence.v1.ErrorDetail
 }
 var file_ringfence_v1_counter_proto_depIdxs = []int32{
-	50, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
+	55, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
 	5,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
 	0,  // 2: ringfence.v1.CreateAccountRequest.durability:type_name -> ringfence.v1.Durability
-	51, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
-	51, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
-	51, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
-	51, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
+	56, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
+	56, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
+	56, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
+	56, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
 	5,  // 7: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
 	6,  // 8: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
-	5,  // 9: ringfence.v1.DeductRequest.account:type_name -> ringfence.v1.Account
-	6,  // 10: ringfence.v1.DeductRequest.id:type_name -> ringfence.v1.RequestId
-	5,  // 11: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
-	5,  // 12: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
-	6,  // 13: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
-	50, // 14: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
-	1,  // 15: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
-	5,  // 16: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
-	6,  // 17: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
-	1,  // 18: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
-	5,  // 19: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
-	6,  // 20: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
-	1,  // 21: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
-	5,  // 22: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
-	6,  // 23: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
-	24, // 24: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
-	9,  // 25: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
-	11, // 26: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
-	15, // 27: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
-	17, // 28: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
-	19, // 29: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
-	21, // 30: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
-	26, // 31: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
-	47, // 32: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
-	1,  // 33: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
-	5,  // 34: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
-	6,  // 35: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
-	2,  // 36: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
-	50, // 37: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
-	50, // 38: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
-	5,  // 39: ringfence.v1.GetHistoryRequest.account:type_name -> ringfence.v1.Account
-	50, // 40: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
-	31, // 41: ringfence.v1.GetHistoryResponse.effects:type_name -> ringfence.v1.AccountEffect
-	50, // 42: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
-	3,  // 43: ringfence.v1.AccountEffect.kind:type_name -> ringfence.v1.EffectKind
-	6,  // 44: ringfence.v1.AccountEffect.id:type_name -> ringfence.v1.RequestId
-	5,  // 45: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
-	34, // 46: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
-	35, // 47: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
-	36, // 48: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
-	37, // 49: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
-	50, // 50: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
-	4,  // 51: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
-	40, // 52: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
-	34, // 53: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
-	47, // 54: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
-	5,  // 55: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 56: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 57: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
-	47, // 58: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
-	52, // 59: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
-	5,  // 60: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
-	34, // 61: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	7,  // 62: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	9,  // 63: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	11, // 64: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	13, // 65: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	15, // 66: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	17, // 67: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	19, // 68: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	21, // 69: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	23, // 70: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
-	27, // 71: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
-	29, // 72: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
-	32, // 73: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	38, // 74: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
-	41, // 75: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	43, // 76: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	45, // 77: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	48, // 78: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	8,  // 79: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	10, // 80: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	12, // 81: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	14, // 82: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	16, // 83: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	18, // 84: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	20, // 85: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	22, // 86: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	25, // 87: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
-	28, // 88: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
-	30, // 89: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
-	33, // 90: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	39, // 91: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
-	42, // 92: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	44, // 93: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	46, // 94: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	49, // 95: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	79, // [79:96] is the sub-list for method output_type
-	62, // [62:79] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	11, // 9: ringfence.v1.DepositResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 10: ringfence.v1.DeductRequest.account:type_name -> ringfence.v1.Account
+	6,  // 11: ringfence.v1.DeductRequest.id:type_name -> ringfence.v1.RequestId
+	11, // 12: ringfence.v1.DeductResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 13: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
+	5,  // 14: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
+	6,  // 15: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
+	55, // 16: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
+	1,  // 17: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
+	11, // 18: ringfence.v1.ReserveResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 19: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
+	6,  // 20: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
+	1,  // 21: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
+	11, // 22: ringfence.v1.ConfirmResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 23: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
+	6,  // 24: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
+	1,  // 25: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
+	11, // 26: ringfence.v1.CancelResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 27: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
+	6,  // 28: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
+	11, // 29: ringfence.v1.TransferResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	25, // 30: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
+	9,  // 31: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
+	12, // 32: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
+	16, // 33: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
+	18, // 34: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
+	20, // 35: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
+	22, // 36: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
+	27, // 37: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
+	50, // 38: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
+	1,  // 39: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
+	11, // 40: ringfence.v1.ChangeAnswer.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 41: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
+	6,  // 42: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
+	2,  // 43: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
+	55, // 44: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
+	55, // 45: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
+	5,  // 46: ringfence.v1.GetHistoryRequest.account:type_name -> ringfence.v1.Account
+	55, // 47: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
+	32, // 48: ringfence.v1.GetHistoryResponse.effects:type_name -> ringfence.v1.AccountEffect
+	55, // 49: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
+	3,  // 50: ringfence.v1.AccountEffect.kind:type_name -> ringfence.v1.EffectKind
+	6,  // 51: ringfence.v1.AccountEffect.id:type_name -> ringfence.v1.RequestId
+	5,  // 52: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
+	35, // 53: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
+	36, // 54: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
+	37, // 55: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
+	53, // 56: ringfence.v1.AccountSegments.labels:type_name -> ringfence.v1.AccountSegments.LabelsEntry
+	38, // 57: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
+	55, // 58: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
+	4,  // 59: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
+	41, // 60: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
+	35, // 61: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
+	50, // 62: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
+	5,  // 63: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 64: ringfence.v1.LabelAccountRequest.account:type_name -> ringfence.v1.Account
+	54, // 65: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
+	5,  // 66: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 67: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
+	50, // 68: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
+	57, // 69: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
+	5,  // 70: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
+	35, // 71: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
+	7,  // 72: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	9,  // 73: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	12, // 74: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	14, // 75: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	16, // 76: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	18, // 77: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	20, // 78: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	22, // 79: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	24, // 80: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	28, // 81: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	30, // 82: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
+	33, // 83: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	39, // 84: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	42, // 85: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	44, // 86: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
+	46, // 87: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	48, // 88: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	51, // 89: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	8,  // 90: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	10, // 91: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	13, // 92: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	15, // 93: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	17, // 94: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	19, // 95: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	21, // 96: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	23, // 97: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	26, // 98: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	29, // 99: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	31, // 100: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
+	34, // 101: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	40, // 102: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	43, // 103: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	45, // 104: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
+	47, // 105: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	49, // 106: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	52, // 107: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	90, // [90:108] is the sub-list for method output_type
+	72, // [72:90] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }
@@ -3619,7 +4027,7 @@ func file_ringfence_v1_counter_proto_init() {
 	}
 	file_ringfence_v1_error_proto_init()
 	file_ringfence_v1_counter_proto_msgTypes[2].OneofWrappers = []any{}
-	file_ringfence_v1_counter_proto_msgTypes[19].OneofWrappers = []any{
+	file_ringfence_v1_counter_proto_msgTypes[20].OneofWrappers = []any{
 		(*Change_Deposit)(nil),
 		(*Change_Deduct)(nil),
 		(*Change_Reserve)(nil),
@@ -3627,14 +4035,15 @@ func file_ringfence_v1_counter_proto_init() {
 		(*Change_Cancel)(nil),
 		(*Change_Transfer)(nil),
 	}
-	file_ringfence_v1_counter_proto_msgTypes[28].OneofWrappers = []any{}
+	file_ringfence_v1_counter_proto_msgTypes[29].OneofWrappers = []any{}
+	file_ringfence_v1_counter_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_counter_proto_rawDesc), len(file_ringfence_v1_counter_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   45,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

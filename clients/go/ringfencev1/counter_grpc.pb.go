@@ -33,6 +33,7 @@ const (
 	CounterService_GetAccount_FullMethodName       = "/ringfence.v1.CounterService/GetAccount"
 	CounterService_ListAccounts_FullMethodName     = "/ringfence.v1.CounterService/ListAccounts"
 	CounterService_ResegmentAccount_FullMethodName = "/ringfence.v1.CounterService/ResegmentAccount"
+	CounterService_LabelAccount_FullMethodName     = "/ringfence.v1.CounterService/LabelAccount"
 	CounterService_CloseAccount_FullMethodName     = "/ringfence.v1.CounterService/CloseAccount"
 	CounterService_SweepAccount_FullMethodName     = "/ringfence.v1.CounterService/SweepAccount"
 	CounterService_AcceptAccount_FullMethodName    = "/ringfence.v1.CounterService/AcceptAccount"
@@ -78,6 +79,8 @@ type CounterServiceClient interface {
 	ListAccounts(ctx context.Context, in *ListAccountsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListAccountsResponse], error)
 	// Changes the number of segments, during normal use. Takes about 11 s.
 	ResegmentAccount(ctx context.Context, in *ResegmentAccountRequest, opts ...grpc.CallOption) (*ResegmentAccountResponse, error)
+	// Sets and removes labels of an account. A repeat has no second effect.
+	LabelAccount(ctx context.Context, in *LabelAccountRequest, opts ...grpc.CallOption) (*LabelAccountResponse, error)
 	// Closes an account permanently: it takes no new money. A repeat has no second effect.
 	CloseAccount(ctx context.Context, in *CloseAccountRequest, opts ...grpc.CallOption) (*CloseAccountResponse, error)
 	// Expires reservations, finishes interrupted transfers, forgets old answers.
@@ -244,6 +247,16 @@ func (c *counterServiceClient) ResegmentAccount(ctx context.Context, in *Resegme
 	return out, nil
 }
 
+func (c *counterServiceClient) LabelAccount(ctx context.Context, in *LabelAccountRequest, opts ...grpc.CallOption) (*LabelAccountResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LabelAccountResponse)
+	err := c.cc.Invoke(ctx, CounterService_LabelAccount_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *counterServiceClient) CloseAccount(ctx context.Context, in *CloseAccountRequest, opts ...grpc.CallOption) (*CloseAccountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CloseAccountResponse)
@@ -314,6 +327,8 @@ type CounterServiceServer interface {
 	ListAccounts(*ListAccountsRequest, grpc.ServerStreamingServer[ListAccountsResponse]) error
 	// Changes the number of segments, during normal use. Takes about 11 s.
 	ResegmentAccount(context.Context, *ResegmentAccountRequest) (*ResegmentAccountResponse, error)
+	// Sets and removes labels of an account. A repeat has no second effect.
+	LabelAccount(context.Context, *LabelAccountRequest) (*LabelAccountResponse, error)
 	// Closes an account permanently: it takes no new money. A repeat has no second effect.
 	CloseAccount(context.Context, *CloseAccountRequest) (*CloseAccountResponse, error)
 	// Expires reservations, finishes interrupted transfers, forgets old answers.
@@ -372,6 +387,9 @@ func (UnimplementedCounterServiceServer) ListAccounts(*ListAccountsRequest, grpc
 }
 func (UnimplementedCounterServiceServer) ResegmentAccount(context.Context, *ResegmentAccountRequest) (*ResegmentAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ResegmentAccount not implemented")
+}
+func (UnimplementedCounterServiceServer) LabelAccount(context.Context, *LabelAccountRequest) (*LabelAccountResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method LabelAccount not implemented")
 }
 func (UnimplementedCounterServiceServer) CloseAccount(context.Context, *CloseAccountRequest) (*CloseAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method CloseAccount not implemented")
@@ -648,6 +666,24 @@ func _CounterService_ResegmentAccount_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CounterService_LabelAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LabelAccountRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CounterServiceServer).LabelAccount(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CounterService_LabelAccount_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CounterServiceServer).LabelAccount(ctx, req.(*LabelAccountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CounterService_CloseAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CloseAccountRequest)
 	if err := dec(in); err != nil {
@@ -760,6 +796,10 @@ var CounterService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResegmentAccount",
 			Handler:    _CounterService_ResegmentAccount_Handler,
+		},
+		{
+			MethodName: "LabelAccount",
+			Handler:    _CounterService_LabelAccount_Handler,
 		},
 		{
 			MethodName: "CloseAccount",

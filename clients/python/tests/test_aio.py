@@ -270,7 +270,7 @@ def test_every_kind_is_there(shared: Coordinator, key: str) -> None:
             await account.deposit(ringfence.RequestId.new(), 10)
             request = ringfence.RequestId.new()
             await account.reserve(request, 3, time.time() + 60)
-            assert await account.confirm(request) is Reservation.CONFIRMED
+            assert (await account.confirm(request)).reservation is Reservation.CONFIRMED
             with pytest.raises(ringfence.RingfenceError) as caught:
                 await account.cancel(ringfence.RequestId.new("unknown"))
                 await account.transfer(ringfence.RequestId.new(), 1, f"{key}/missing")

@@ -466,6 +466,34 @@ def test_a_writer_goes_on_at_another_coordinator_as_a_reader(
             assert client.rw_lock(key).write().try_acquire() is None
 
 
+def test_limits_units_and_references_are_kept(client: Client, key: str) -> None:
+    euros, dollars = client.account(f"{key}/euros"), client.account(f"{key}/dollars")
+    euros.create("memory", floor=-10, ceiling=5, unit="EUR")
+    dollars.create("memory", unit="USD")
+    new = ringfence.RequestId.new
+    taken = euros.deduct(new(reference=b"0123456789abcdef"), 4)
+    assert taken.balance == ringfence.BalanceAfter(ledger=-4, available=6, held=0)
+    with pytest.raises(ringfence.Insufficient):
+        euros.deduct(new(), 7)
+    with pytest.raises(ringfence.OutOfRange):
+        euros.deposit(new(), 10)
+    with pytest.raises(ringfence.OtherUnit):
+        euros.transfer(new(), 1, f"{key}/dollars")
+    with pytest.raises(ringfence.InvalidInput):
+        euros.deposit(new(reference=b"short"), 1)
+    assert euros.balance(exact=True).ledger == -4
+    assert [effect.reference for effect in euros.history().effects] == [b"0123456789abcdef"]
+    changed = client.change([Change.deposit(f"{key}/euros", new(), 9)])
+    assert changed[0].balance == ringfence.BalanceAfter(ledger=5, available=15, held=0)
+    euros.label({"owner": "7", "tier": "gold"})
+    euros.label({"tier": None})
+    found = euros.inspect()
+    assert (found.unit, found.floor, found.ceiling) == ("EUR", -10, 5)
+    assert found.labels == {"owner": "7"}
+    listed = [each.labels for each in client.accounts(f"{key}/euros")]
+    assert listed == [{"owner": "7"}]
+
+
 def test_what_is_reserved_is_spent_or_comes_back(client: Client, key: str) -> None:
     account, other = client.account(key), client.account(f"{key}/other")
     for each in (account, other):
@@ -474,10 +502,10 @@ def test_what_is_reserved_is_spent_or_comes_back(client: Client, key: str) -> No
     spent, back = ringfence.RequestId.new(), ringfence.RequestId.new()
     until = time.time() + 60
     for request in (spent, spent, back):
-        assert account.reserve(request, 30, until) is Reservation.HELD
-    assert account.confirm(spent) is Reservation.CONFIRMED
-    assert account.cancel(spent) is Reservation.CONFIRMED
-    assert account.cancel(back) is Reservation.CANCELLED
+        assert account.reserve(request, 30, until).reservation is Reservation.HELD
+    assert account.confirm(spent).reservation is Reservation.CONFIRMED
+    assert account.cancel(spent).reservation is Reservation.CONFIRMED
+    assert account.cancel(back).reservation is Reservation.CANCELLED
     gift = ringfence.RequestId.new()
     for _ in range(2):
         account.transfer(gift, 20, f"{key}/other")

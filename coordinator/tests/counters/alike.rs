@@ -245,6 +245,29 @@ async fn requests_that_are_not_final_are_kept_however_old() {
 }
 
 #[tokio::test]
+async fn a_ceiling_and_a_unit_are_kept_by_both() {
+    let op = |name, kind| Step::Op((Since(0), name), kind, 9, Vec::new(), 1);
+    let credit = |name, call| Step::Credit((Since(0), name), 0, 100, 9, call);
+    let together = vec![
+        op(0, Kind::Deposit(1_000)),
+        op(1, Kind::Deduct(300)),
+        op(2, Kind::Deposit(50)),
+    ];
+    let beyond = vec![op(3, Kind::Deposit(1_251)), op(4, Kind::Deposit(1_100))];
+    // Another unit, the own one, and more than there is room for.
+    let credits = vec![credit(0, 1), credit(1, 2), credit(2, 2)];
+    let words = told(3, [together, beyond, credits]).await;
+    for (word, count) in [
+        ("Ok(Recorded(Done", 4),
+        ("Err(Full", 1),
+        ("Ok(Credited(Credited", 1),
+        ("Ok(Credited(Refused", 2),
+    ] {
+        assert_eq!(words.get(word), Some(&count), "{word}: {words:?}");
+    }
+}
+
+#[tokio::test]
 async fn forgotten_requests_are_as_old_as_the_mark() {
     // One for each of the next milliseconds to be as old as the window.
     let since = |ms: i64| Since(ms - AGED_MS as i64);

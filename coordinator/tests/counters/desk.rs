@@ -14,7 +14,7 @@ use ringfence_coordinator::{
 use ringfence_ring::SlotCount;
 use ringfence_segment_lock::{
     Amount, Caller, Change, RequestId, Terms,
-    segment::{Answer, Create, Inspect, Op, Prepare, Reply, Request, SegmentView},
+    segment::{Answer, Create, Inspect, Money, Op, Prepare, Reply, Request, SegmentView},
 };
 
 /// Id of the topology that a fixture's server belongs to.
@@ -72,11 +72,12 @@ impl Desk {
         self.link.call(&batch).await.unwrap().replies
     }
 
+    /// The answer, apart from the money after it.
     pub(crate) async fn one(&mut self, key: &LockKey, op: CounterOp) -> CounterReply {
-        self.batch(&[(key.clone(), op)]).await.remove(0)
+        without_money(self.batch(&[(key.clone(), op)]).await.remove(0))
     }
 
-    /// What the segment answers.
+    /// What the segment answers, apart from the money after it.
     pub(crate) async fn ask(&mut self, key: &LockKey, request: impl Into<Request>) -> Answer {
         match self.one(key, CounterOp::Segment(request.into())).await {
             CounterReply::Segment(answer) => answer,
@@ -90,6 +91,15 @@ impl Desk {
             Ok(Reply::View(view)) => view,
             other => panic!("{other:?}"),
         }
+    }
+}
+
+pub(crate) fn without_money(reply: CounterReply) -> CounterReply {
+    match reply {
+        CounterReply::Segment(Ok(Reply::Recorded(state, _))) => {
+            CounterReply::Segment(Ok(Reply::Recorded(state, Money::default())))
+        }
+        reply => reply,
     }
 }
 
@@ -123,6 +133,7 @@ pub(crate) fn create(terms: Terms) -> Create {
             mark_ms: 0,
             manifest: "layout".into(),
         },
+        credit: terms.credit(),
         terms,
     }
 }
@@ -134,6 +145,7 @@ pub(crate) fn op(id: &RequestId, change: Change) -> Op {
         generation: 1,
         lands: Vec::new(),
         logged: true,
+        reference: None,
         caller: caller(1),
     }
 }

@@ -10,6 +10,19 @@ use super::{names::at, requests::Since};
 /// How far ahead a request may come.
 const SKEW_MS: u64 = 10_000;
 
+/// The unit and the limits.
+fn of_money(terms: u8) -> Terms {
+    match terms {
+        0..3 => Terms::in_memory(),
+        _ => Terms {
+            floor: -500,
+            ceiling: Some(2_000),
+            unit: "EUR".parse().expect("a code"),
+            ..Terms::in_memory()
+        },
+    }
+}
+
 /// Creates a segment that was planned a while ago.
 pub(crate) fn create(began_ms: u64, generation: u64, terms: u8) -> Create {
     Create {
@@ -23,12 +36,13 @@ pub(crate) fn create(began_ms: u64, generation: u64, terms: u8) -> Create {
         },
         terms: Terms {
             idempotency_for_ms: 100_000,
-            idempotency_at_least_ms: [20_000, 60_000, 30_000][usize::from(terms)],
+            idempotency_at_least_ms: [20_000, 60_000, 30_000, 60_000][usize::from(terms)],
             skew_ms: SKEW_MS,
-            ids_max: [3, 1_000, 1_000][usize::from(terms)],
-            effects_max: [0, 100_000, 100_000][usize::from(terms)],
-            ..Terms::in_memory()
+            ids_max: [3, 1_000, 1_000, 1_000][usize::from(terms)],
+            effects_max: [0, 100_000, 100_000, 100_000][usize::from(terms)],
+            ..of_money(terms)
         },
+        credit: of_money(terms).credit(),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use ringfence_segment_lock::{
-    Change,
+    Change, Reference, Unit,
     segment::{
-        Accept, Cancel, Close, Collect, Confirm, Expire, Find, FinishTransfer, Forget, Freeze,
-        GiveCredit, History, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge, ReadCopy,
-        Refuse, Replace, Request, Sent, Thaw,
+        Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget,
+        Freeze, GiveCredit, History, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge,
+        ReadCopy, Refuse, Replace, Request, Sent, Thaw,
     },
 };
 
@@ -155,7 +155,7 @@ fn fresh() -> impl Strategy<Value = Vec<(usize, Step)>> {
             Step::Op(old, Kind::Deposit(amount), 9, Vec::new(), 1)
         }),
     ];
-    let steps = (0..3_u8, vec(first, 1..4)).prop_map(|(terms, steps)| {
+    let steps = (0..4_u8, vec(first, 1..4)).prop_map(|(terms, steps)| {
         let all = [Step::Create(0, terms)].into_iter().chain(steps);
         all.chain([Step::Purge])
     });
@@ -238,14 +238,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => option::of(id()).prop_map(Step::Sent),
         1 => option::of((id(), 0..2_u8)).prop_map(Step::Pinned),
         1 => Just(Step::Purge),
-        1 => (0..3_u64, 0..3_u8).prop_map(|(g, t)| Step::Create(g, t)),
+        1 => (0..3_u64, 0..4_u8).prop_map(|(g, t)| Step::Create(g, t)),
         1 => (0..8_u64, 0..4_u64, prop_oneof![since(), Just(Since(30_000))], prop::bool::weighted(0.2))
             .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
         1 => prop::bool::weighted(0.25).prop_map(|close| if close { Step::Close } else { Step::Expire }),
         1 => Just(Step::Inspect),
         1 => (0..8_u64, since(), prop::bool::weighted(0.9), 0..9_u64)
             .prop_map(|(g, s, v, n)| Step::Accept(g, s, v, n)),
-        1 => (0..3_u64, 0..3_u8, 0..9_u64, since()).prop_map(|(g, t, n, s)| Step::Replace(g, t, n, s)),
+        1 => (0..3_u64, 0..4_u8, 0..9_u64, since()).prop_map(|(g, t, n, s)| Step::Replace(g, t, n, s)),
         1 => Just(Step::ReadCopy),
     ]
 }
@@ -290,6 +290,8 @@ impl Step {
                 generation: *generation,
                 lands: lands.iter().copied().map(loan_of).collect(),
                 logged: true,
+                // Bytes that stand for something elsewhere.
+                reference: (of.1 % 5 == 4).then_some(Reference(*b"~:+1:\0\n \xff~45:789")),
                 caller: caller(*call),
             }),
             Self::Refuse(of, kind, version, call) => Request::Refuse(Refuse {
@@ -332,6 +334,10 @@ impl Step {
                 id: credit_of(began_ms, of, from),
                 content: amount.unsigned_abs() % 3,
                 amount: money(amount),
+                unit: match call {
+                    1 => Unit::NONE,
+                    _ => "EUR".parse().expect("a code"),
+                },
                 generation,
                 caller: caller(call),
             }),
@@ -356,7 +362,10 @@ impl Step {
         match self {
             &Self::Create(generation, terms) => create(began_ms, generation, terms).into(),
             &Self::Replace(generation, terms, number, since) => Request::Replace(Replace {
-                create: create(began_ms, generation, terms),
+                create: Create {
+                    credit: 0,
+                    ..create(began_ms, generation, terms)
+                },
                 losses: number,
                 at_ms: at(began_ms, since),
             }),

@@ -169,7 +169,7 @@ impl Bank {
             adds_up(&effects, (view.value, view.held));
             for op in done {
                 let answer = desk.change(account, op.clone()).await;
-                let known = matches!(&answer, Some(Reply::Recorded(_)));
+                let known = matches!(&answer, Some(Reply::Recorded(..)));
                 assert!(known, "account {account}: {op:?} is forgotten: {answer:?}");
             }
             let after = desk.view(account).await.unwrap();
@@ -239,7 +239,14 @@ impl Desk {
             mark_ms: 0,
             manifest: "layout".into(),
         };
-        let create = CounterOp::Segment(Create { prepare, terms }.into());
+        let create = CounterOp::Segment(
+            Create {
+                prepare,
+                terms,
+                credit: 0,
+            }
+            .into(),
+        );
         let reply = self.ask(&format!("account/{account}"), create).await;
         assert_eq!(reply, CounterReply::Segment(Ok(Reply::Prepared)));
     }
@@ -345,8 +352,11 @@ impl Desk {
             .into(),
         );
         let reply = self.ask(&format!("account/{account}"), cancel).await;
-        let cancelled = Reply::Recorded(State::Cancelled);
-        assert_eq!(reply, CounterReply::Segment(Ok(cancelled)));
+        let is_cancelled = matches!(
+            reply,
+            CounterReply::Segment(Ok(Reply::Recorded(State::Cancelled, _)))
+        );
+        assert!(is_cancelled, "{reply:?}");
     }
 
     fn makes(&mut self, change: Change) -> Op {
@@ -358,6 +368,7 @@ impl Desk {
             generation: LAYOUT,
             lands: Vec::new(),
             logged: true,
+            reference: None,
             caller: Caller {
                 process: number as u128,
                 call: self.sequence,
@@ -449,16 +460,16 @@ impl Teller {
     async fn change(&mut self, account: usize) -> bool {
         let op = self.desk.think_of_one();
         let mut reply = self.desk.change(account, op.clone()).await;
-        if self.desk.random.below(4) == 0 && matches!(reply, Some(Reply::Recorded(_))) {
+        if self.desk.random.below(4) == 0 && matches!(reply, Some(Reply::Recorded(..))) {
             reply = self.desk.change(account, op.clone()).await;
         }
         let mut books = self.books.lock();
         let book = &mut books[account];
         let amount = op.change.amount().get();
         match (reply, &op.change) {
-            (Some(Reply::Recorded(State::Done)), Change::Deposit { .. }) => book.total += amount,
-            (Some(Reply::Recorded(State::Done)), Change::Deduct { .. }) => book.total -= amount,
-            (Some(Reply::Recorded(State::Held { .. })), Change::Reserve { .. }) => {}
+            (Some(Reply::Recorded(State::Done, _)), Change::Deposit { .. }) => book.total += amount,
+            (Some(Reply::Recorded(State::Done, _)), Change::Deduct { .. }) => book.total -= amount,
+            (Some(Reply::Recorded(State::Held { .. }, _)), Change::Reserve { .. }) => {}
             (Some(Reply::Short(_)) | None, _) => return false,
             (other, change) => panic!("{change:?}: {other:?}"),
         }

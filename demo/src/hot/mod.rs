@@ -159,7 +159,7 @@ async fn take(shared: Arc<Shared>) -> Result<Tally, CounterError> {
     while !shared.stop.is_cancelled() {
         let (id, asked) = (shared.counters.new_request(), shared.clock.now());
         match shared.counter.deduct(&id, one).await {
-            Ok(()) => _ = shared.taken.fetch_add(1, Relaxed),
+            Ok(_) => _ = shared.taken.fetch_add(1, Relaxed),
             Err(error) => {
                 shared.stop.cancel();
                 return Err(error);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Counter, CounterError, balance_reads::BalanceReads, freeze::Freezes, patience::Patience,
 };
-use crate::Manifest;
+use crate::{Manifest, Terms, segment::Money};
 
 /// Most reads of a frozen account for one exact balance. Reservations can be confirmed in spite of a freeze, which
 /// makes another read necessary.
@@ -14,7 +14,9 @@ const FROZEN_READS_MAX: usize = 8;
 /// The balance of an account. Sums of up to 1024 segments do not always fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// The money that can be spent, including money in flight.
+    /// What the account has: `available + held`, without its credit line. Below 0 if it uses that.
+    pub ledger: i128,
+    /// The money that can be spent, including money in flight and the credit line.
     pub available: i128,
     /// The part of it that was in flight between segments.
     pub in_flight: i128,
@@ -30,12 +32,34 @@ pub struct Balance {
     pub counts_twice: bool,
 }
 
+/// The balance of an account just after a change, or at the repeat of a request that was decided before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BalanceAfter {
+    /// What the account has: `available + held`, without its credit line.
+    pub ledger: i64,
+    /// The money that can be spent, with the credit line.
+    pub available: i64,
+    /// Further money, held by reservations and by transfers that are sent.
+    pub held: i64,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed<T = ()> {
+    /// The result.
+    pub outcome: T,
+    /// The balance. `None`: the account has several segments, and no single one knows it.
+    pub balance: Option<BalanceAfter>,
+}
+
 impl Balance {
-    fn of(views: &BalanceReads) -> Self {
+    fn of(views: &BalanceReads, terms: &Terms) -> Self {
+        let (available, held) = (views.available(), views.held());
         Self {
-            available: views.available(),
+            ledger: available + held - i128::from(terms.credit()),
+            available,
             in_flight: views.in_flight(),
-            held: views.held(),
+            held,
             losses: views.losses(),
             lost: views.lost.len(),
             counts_twice: views.counts_twice(),
@@ -44,6 +68,18 @@ impl Balance {
 }
 
 impl Counter {
+    /// The answer with the money that the home of a request has after it.
+    pub(super) fn changed<T>(&self, outcome: T, money: Money) -> Changed<T> {
+        let known = self.manifest.lock();
+        let manifest = known.as_ref().filter(|manifest| manifest.segments() == 1);
+        let balance = manifest.map(|manifest| BalanceAfter {
+            ledger: money.value - manifest.terms().credit() + money.held,
+            available: money.value,
+            held: money.held,
+        });
+        Changed { outcome, balance }
+    }
+
     /// The balance by one read of each segment: fast, and not exact. Changes between the first read and the last may
     /// count or not. Money that moves meanwhile may count twice, or not at all. This call waits for nothing.
     pub async fn balance(&self) -> Result<Balance, CounterError> {
@@ -52,7 +88,7 @@ impl Counter {
             patience.round()?;
             let manifest = self.manifest().await?;
             match self.read_segments(0..manifest.segments(), &manifest).await {
-                Ok(views) => return Ok(Balance::of(&views)),
+                Ok(views) => return Ok(Balance::of(&views, &manifest.terms())),
                 Err(error) => self.pass(error, &mut patience).await?,
             }
         }
@@ -72,7 +108,7 @@ impl Counter {
             };
             freezes.end().await;
             match views {
-                Ok(Some(views)) => return Ok(Balance::of(&views)),
+                Ok(Some(views)) => return Ok(Balance::of(&views, &manifest.terms())),
                 Ok(None) => {}
                 Err(error) => self.pass(error, &mut patience).await?,
             }

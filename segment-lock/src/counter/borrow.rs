@@ -42,7 +42,8 @@ impl Borrow {
         let room = i128::from(AMOUNT_MAX) - i128::from(owned) - arrived;
         if room < missing {
             let amount = arrived + missing;
-            return Self::NoRoom(Refusal::Full { owned, amount });
+            let max = AMOUNT_MAX;
+            return Self::NoRoom(Refusal::Full { owned, amount, max });
         }
         let lends = lends(views, home, missing, room);
         if !lends.is_empty() {

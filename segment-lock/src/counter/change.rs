@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::{Counter, CounterError, freeze::Freezes, patience::Patience};
+use super::{Changed, Counter, CounterError, freeze::Freezes, patience::Patience};
 use crate::{
-    Amount, Caller, Change, Manifest, RequestId,
-    segment::{Loan, Op, Refusal, Reply, Request, SegmentView, State},
+    Amount, Caller, Change, Manifest, Referenced,
+    segment::{Loan, Money, Op, Refusal, Reply, Request, SegmentView, State},
 };
 
 /// A change under way.
 pub(super) struct Attempt<'a> {
-    pub(super) id: &'a RequestId,
+    pub(super) request: Referenced<'a>,
     pub(super) change: &'a Change,
     pub(super) caller: Caller,
     /// The layout of this round, and the home by that layout.
@@ -21,35 +21,48 @@ pub(super) struct Attempt<'a> {
 
 /// The end of a round.
 pub(super) enum Round {
-    /// The request has its answer.
-    Decided(State),
+    /// The request has its answer, with the home's money.
+    Decided(State, Money),
     /// Another round, which lands these loans at home.
     Again(Vec<Loan>),
 }
 
 impl Counter {
-    /// Adds `amount`, once.
+    /// Adds `amount`, once. Returns the balance after it.
     ///
     /// # Errors
     ///
-    /// [`CounterError::effect`] has for each error whether the amount may have been added all the same.
-    pub async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
-        self.done(id, Change::Deposit { amount }).await
+    /// [`Refusal::Full`] if the account would pass its ceiling. [`CounterError::effect`] has for each error whether the
+    /// amount may have been added all the same.
+    pub async fn deposit(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        amount: Amount,
+    ) -> Result<Changed, CounterError> {
+        self.done(request.into(), Change::Deposit { amount }).await
     }
 
-    /// Takes `amount` once, from any segments of the account.
+    /// Takes `amount` once, from any segments of the account. Returns the balance after it.
     ///
     /// # Errors
     ///
     /// [`CounterError::Insufficient`] if, at some instant of the request, the whole account had less.
     /// [`CounterError::effect`] has for each error whether the amount may have been taken all the same.
-    pub async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
-        self.done(id, Change::Deduct { amount }).await
+    pub async fn deduct(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        amount: Amount,
+    ) -> Result<Changed, CounterError> {
+        self.done(request.into(), Change::Deduct { amount }).await
     }
 
-    async fn done(&self, id: &RequestId, change: Change) -> Result<(), CounterError> {
-        match self.change(id, &change).await? {
-            State::Done => Ok(()),
+    async fn done(&self, request: Referenced<'_>, change: Change) -> Result<Changed, CounterError> {
+        let Changed { outcome, balance } = self.change(request, &change).await?;
+        match outcome {
+            State::Done => Ok(Changed {
+                outcome: (),
+                balance,
+            }),
             State::Insufficient => Err(CounterError::Insufficient),
             State::Cancelled => Err(CounterError::Cancelled),
             _ => Err(Refusal::Conflict.into()),
@@ -59,30 +72,30 @@ impl Counter {
     /// Decides `change`.
     pub(super) async fn change(
         &self,
-        id: &RequestId,
+        request: Referenced<'_>,
         change: &Change,
-    ) -> Result<State, CounterError> {
+    ) -> Result<Changed<State>, CounterError> {
         let caller = self.storage.caller();
         let mut freezes = Freezes::of(self, caller);
-        let decided = self.rounds((id, change), caller, &mut freezes).await;
+        let decided = self.rounds((request, change), caller, &mut freezes).await;
         freezes.end().await;
         decided
     }
 
     async fn rounds(
         &self,
-        (id, change): (&RequestId, &Change),
+        (request, change): (Referenced<'_>, &Change),
         caller: Caller,
         freezes: &mut Freezes<'_>,
-    ) -> Result<State, CounterError> {
+    ) -> Result<Changed<State>, CounterError> {
         let mut lands = Vec::new();
         let mut patience = Patience::default();
         loop {
             let round = patience.round()?;
             let manifest = self.manifest().await.map_err(CounterError::aside)?;
-            let home = self.home_of(id, &manifest)?;
+            let home = self.home_of(request.id, &manifest)?;
             let attempt = Attempt {
-                id,
+                request,
                 change,
                 caller,
                 manifest,
@@ -91,7 +104,7 @@ impl Counter {
             // After a conflict with another caller, the call freezes the segments it reads.
             let freezes = (round > 0).then_some(&mut *freezes);
             match self.round(&attempt, lands, freezes).await {
-                Ok(Round::Decided(state)) => return Ok(state),
+                Ok(Round::Decided(state, money)) => return Ok(self.changed(state, money)),
                 Ok(Round::Again(loans)) => lands = loans,
                 Err(error) => {
                     lands = Vec::new();
@@ -109,15 +122,16 @@ impl Counter {
     ) -> Result<Round, CounterError> {
         let Attempt { manifest, home, .. } = attempt;
         let op = Request::Op(Op {
-            id: attempt.id.clone(),
+            id: attempt.request.id.clone(),
             change: attempt.change.clone(),
             generation: manifest.generation(),
             lands,
             logged: manifest.terms().effects_max > 0,
+            reference: attempt.request.reference,
             caller: attempt.caller,
         });
         match self.ask(manifest, *home, op).await? {
-            Reply::Recorded(state) => Ok(Round::Decided(state)),
+            Reply::Recorded(state, money) => Ok(Round::Decided(state, money)),
             // Boxed because it is rare: most calls need no room for it.
             Reply::Short(view) => Box::pin(self.short(attempt, view, freezes)).await,
             reply => Err(CounterError::unexpected("op", &reply)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::LostSegments;
-use crate::{Account, Effect, ManifestError, NameError, StorageError, segment::Refusal};
+use crate::{Account, Effect, ManifestError, NameError, StorageError, Unit, segment::Refusal};
 
 /// The service refused a request about a counter, for a reason that is no other variant of [`CounterError`], or gave no
 /// answer.
@@ -52,7 +52,7 @@ pub enum CounterError {
     /// No reservation of that id is known. It may still arrive.
     #[error("unknown reservation")]
     UnknownReservation,
-    /// The destination refused the transfer: it is closed, full, or does not exist, or the request was too old on
+    /// The destination refused the transfer: it is closed, full, of another unit, or does not exist, or the request was too old on
     /// arrival. The money is back at its source.
     #[error("account {to} refused the transfer, and the money is back")]
     TransferRefused {
@@ -64,6 +64,16 @@ pub enum CounterError {
     NoDestination {
         /// The destination.
         to: Account,
+    },
+    /// The account to transfer to has another unit. Nothing was taken.
+    #[error("the unit of account {to} is {theirs:?}, not {ours:?}; nothing was deducted")]
+    OtherUnit {
+        /// The destination.
+        to: Account,
+        /// The unit of the source.
+        ours: Unit,
+        /// The unit of the destination.
+        theirs: Unit,
     },
     /// The transfer has begun and is not finished. Repeat it, or leave that to the next sweep of the account.
     #[error("transfer not finished: {because}")]
@@ -136,6 +146,7 @@ impl CounterError {
             | Self::Cancelled
             | Self::TransferRefused { .. }
             | Self::NoDestination { .. }
+            | Self::OtherUnit { .. }
             | Self::NoAccount { .. }
             | Self::AccountExists { .. }
             | Self::Lost { .. }
@@ -166,6 +177,7 @@ impl CounterError {
             | Self::UnknownReservation
             | Self::TransferRefused { .. }
             | Self::NoDestination { .. }
+            | Self::OtherUnit { .. }
             | Self::AccountExists { .. }
             | Self::Name(_) => Effect::None,
             Self::Refused(refusal) => refusal.effect(),

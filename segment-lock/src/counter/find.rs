@@ -36,7 +36,7 @@ impl Counter {
             })
         };
         match self.ask_home(id, find).await {
-            Ok(Reply::Recorded(state)) => Ok(Found::Decided(state)),
+            Ok(Reply::Recorded(state, _)) => Ok(Found::Decided(state)),
             Ok(Reply::Unknown) => Ok(Found::NeverSeen),
             Err(CounterError::Refused(Refusal::TooOld { mark_ms })) => {
                 Ok(Found::Forgotten { mark_ms })

@@ -31,7 +31,7 @@ impl Counter {
             .map(|view| view.version)
             .unwrap_or_default();
         let refuse = Request::Refuse(Refuse {
-            id: attempt.id.clone(),
+            id: attempt.request.id.clone(),
             change: attempt.change.clone(),
             generation: manifest.generation(),
             version,
@@ -42,7 +42,7 @@ impl Counter {
             .await
             .map_err(CounterError::aside)?
         {
-            Reply::Recorded(state) => Ok(Round::Decided(state)),
+            Reply::Recorded(state, money) => Ok(Round::Decided(state, money)),
             Reply::Changed => Ok(Round::Again(Vec::new())),
             reply => Err(CounterError::unexpected("refuse", &reply)),
         }

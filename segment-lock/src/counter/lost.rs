@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{Counter, CounterError};
 use crate::{
-    Durability, Layout, Manifest, Seen,
+    Durability, Layout, Manifest, Seen, Unit,
     segment::{
         Accept, Create, Inspect, Prepare, Refusal, Replace, Reply, Request, SegmentView,
         unused_version,
@@ -44,9 +44,24 @@ impl fmt::Display for LostSegments {
     }
 }
 
-/// The content of every segment, not read at one instant.
+/// What an account is: its unit, its limits, and its labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The unit of its money.
+    pub unit: Unit,
+    /// The least ledger balance: 0, or below by its credit line.
+    pub floor: i64,
+    /// The greatest ledger balance.
+    pub ceiling: Option<i64>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// An account, with the content of every segment, not read at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
+    /// The account itself.
+    pub details: Details,
     /// The segments that exist.
     pub views: BTreeMap<u32, SegmentView>,
     /// Segments that are lost.
@@ -104,7 +119,16 @@ impl Counter {
         let request = |index| (self.at(manifest, index), Request::from(Inspect));
         let requests = (0..manifest.placed()).map(request).collect();
         let answers = self.storage.segments.call_all(requests).await;
-        let mut found = Inspection::default();
+        let terms = manifest.terms();
+        let mut found = Inspection {
+            details: Details {
+                unit: terms.unit,
+                floor: terms.floor,
+                ceiling: terms.ceiling,
+                labels: manifest.labels().clone(),
+            },
+            ..Inspection::default()
+        };
         for (index, answer) in (0..).zip(answers) {
             if index >= manifest.segments() && manifest.serves() && answer.is_err() {
                 // The segment is planned. The others do not wait for it.
@@ -135,6 +159,8 @@ impl Counter {
             let create = Create {
                 prepare: made_for(manifest, index),
                 terms: manifest.terms(),
+                // What was lost counts as spent.
+                credit: 0,
             };
             let replace = Replace {
                 create,
@@ -160,7 +186,7 @@ impl Counter {
         made: &BTreeMap<u32, SegmentView>,
         read: &Inspection,
     ) -> Result<Option<BTreeMap<u32, SegmentView>>, CounterError> {
-        let Inspection { views, lost } = read;
+        let Inspection { views, lost, .. } = read;
         let now_ms = views.values().map(|view| view.now_ms).max();
         let unused = unused_version(now_ms.unwrap_or_default());
         let versions = views.iter().map(|(&index, view)| (index, view.version));

@@ -15,6 +15,7 @@ mod find;
 mod freeze;
 mod history;
 mod insufficient;
+mod labels;
 mod lost;
 mod patience;
 mod recover;
@@ -34,11 +35,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-pub use balance::Balance;
+pub use balance::{Balance, BalanceAfter, Changed};
 pub use error::{CounterError, ServiceError};
 pub use find::Found;
 pub use history::{AccountEffect, AccountHistory, HistoryCursor, HistoryCursorError};
-pub use lost::{Inspection, LostSegment, LostSegments};
+pub use lost::{Details, Inspection, LostSegment, LostSegments};
 pub use reserve::{Ended, Reserved};
 pub use sweep::Swept;
 

@@ -44,7 +44,7 @@ impl Counter {
     ) {
         let to = Self::open(self.storage.clone(), to.clone());
         match self.deliver(id, amount, &to, Some(index)).await {
-            Ok(()) => swept.delivered += 1,
+            Ok(_) => swept.delivered += 1,
             Err(CounterError::TransferRefused { .. }) => swept.returned += 1,
             Err(error) => swept.errors.push(error),
         }
@@ -97,9 +97,7 @@ impl Counter {
             // The source lost its last changes, and with them the transfer. A repeat of the transfer needs the credit
             // until its id is too old at the source.
             Found::NeverSeen => {}
-            Found::Decided(state) => {
-                return Err(CounterError::unexpected("find", &Reply::Recorded(state)));
-            }
+            Found::Decided(state) => return Err(CounterError::unexpected("find", &state)),
         }
         Ok(())
     }

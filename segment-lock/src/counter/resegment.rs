@@ -103,7 +103,7 @@ impl Counter {
 
     /// `manifest` with a plan that can be finished now: the storage of each segment, old or new, gives an answer.
     async fn next_plan(&self, manifest: Manifest, segments: u32) -> Result<Manifest, CounterError> {
-        let Inspection { views, lost } = self.inspect_by(&manifest).await?;
+        let Inspection { views, lost, .. } = self.inspect_by(&manifest).await?;
         if !lost.0.is_empty() {
             let account = self.account.clone();
             return Err(CounterError::Lost {
@@ -277,9 +277,19 @@ impl Counter {
         }
         let prepare = prepare(manifest, plan, manifest.generation());
         let terms = manifest.terms();
+        let is_first = manifest.layouts().is_empty() && !manifest.is_restored();
         let create = |index| {
-            let prepare = prepare.clone();
-            (index, Request::Create(Create { prepare, terms }))
+            let create = Create {
+                prepare: prepare.clone(),
+                terms,
+                // One segment has all of it: so it comes once, whatever the number of segments in a plan.
+                credit: if is_first && index == 0 {
+                    terms.credit()
+                } else {
+                    0
+                },
+            };
+            (index, Request::Create(create))
         };
         // One that was lost since is made again.
         let mut replies = match self.ask_all(manifest, new.map(create)).await {

@@ -1,8 +1,8 @@
 //! Reservations: money set aside, then spent or given back.
 
-use super::{Counter, CounterError};
+use super::{Changed, Counter, CounterError};
 use crate::{
-    Amount, Change, Manifest, RequestId,
+    Amount, Change, Manifest, Referenced, RequestId,
     segment::{Cancel, Confirm, Refusal, Reply, Request, State},
 };
 
@@ -36,18 +36,20 @@ impl Counter {
     /// after the time of the id.
     pub async fn reserve(
         &self,
-        id: &RequestId,
+        request: impl Into<Referenced<'_>>,
         amount: Amount,
         deadline_ms: u64,
-    ) -> Result<Reserved, CounterError> {
+    ) -> Result<Changed<Reserved>, CounterError> {
         let change = Change::Reserve {
             amount,
             deadline_ms,
         };
-        match self.change(id, &change).await? {
-            State::Held { .. } => Ok(Reserved::Held),
-            state => ended(state).map(Reserved::Ended),
-        }
+        let Changed { outcome, balance } = self.change(request.into(), &change).await?;
+        let outcome = match outcome {
+            State::Held { .. } => Reserved::Held,
+            state => Reserved::Ended(ended(state)?),
+        };
+        Ok(Changed { outcome, balance })
     }
 
     /// Spends the money reserved under `id`. Returns how the reservation ended.
@@ -56,7 +58,7 @@ impl Counter {
     ///
     /// [`CounterError::UnknownReservation`] if there is none; [`CounterError::Insufficient`] if the account had too
     /// little for it.
-    pub async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
+    pub async fn confirm(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
         let confirm = |manifest: &Manifest| {
             Request::Confirm(Confirm {
                 id: id.clone(),
@@ -72,7 +74,7 @@ impl Counter {
     /// # Errors
     ///
     /// [`CounterError::Insufficient`] if the account had too little for it.
-    pub async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
+    pub async fn cancel(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
         let caller = self.storage.caller();
         let cancel = |manifest: &Manifest| {
             Request::Cancel(Cancel {
@@ -88,9 +90,9 @@ impl Counter {
         &self,
         id: &RequestId,
         request: impl Fn(&Manifest) -> Request,
-    ) -> Result<Ended, CounterError> {
+    ) -> Result<Changed<Ended>, CounterError> {
         match self.ask_home(id, request).await? {
-            Reply::Recorded(state) => ended(state),
+            Reply::Recorded(state, money) => Ok(self.changed(ended(state)?, money)),
             Reply::Unknown => Err(CounterError::UnknownReservation),
             reply => Err(CounterError::unexpected("confirm or cancel", &reply)),
         }

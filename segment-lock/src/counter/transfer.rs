@@ -1,52 +1,77 @@
 //! Transfers from one account to another: held at the source, credited at the destination, finished at the source,
 //! unpinned at the destination. Any process can continue after any step.
 
-use super::{Counter, CounterError, patience::Patience};
+use super::{Changed, Counter, CounterError, patience::Patience};
 use crate::{
-    Amount, Change, Manifest, RequestId,
+    Amount, Change, Manifest, Referenced, RequestId,
     segment::{
         CreditId, Find, FinishTransfer, Forget, GiveCredit, Outcome, Refusal, Reply, Request, State,
     },
 };
 
 impl Counter {
-    /// Moves `amount` to another account of the same storage, once.
+    /// Moves `amount` to another account of the same storage and unit, once. Returns the source's balance after it.
     ///
     /// # Errors
     ///
     /// [`CounterError::Insufficient`] as for [`deduct`](Self::deduct); [`CounterError::TransferRefused`] if the money
     /// is back; [`CounterError::TransferUnfinished`] if the transfer has begun and is not finished: repeat it, or
-    /// [`sweep`](Self::sweep), to finish it; [`CounterError::NoDestination`] if the account `to` does not exist:
-    /// nothing is taken.
+    /// [`sweep`](Self::sweep), to finish it; [`CounterError::NoDestination`] if the account `to` does not exist, and
+    /// [`CounterError::OtherUnit`] if it has another unit: nothing is taken.
     pub async fn transfer(
         &self,
-        id: &RequestId,
+        request: impl Into<Referenced<'_>>,
         amount: Amount,
         to: &Counter,
-    ) -> Result<(), CounterError> {
+    ) -> Result<Changed, CounterError> {
+        let request = request.into();
+        let id = request.id;
         let change = Change::Transfer {
             amount,
             to: to.account.clone(),
         };
-        match to.manifest().await {
-            Ok(_) => {}
+        match self.may_send_to(to).await {
+            Ok(()) => {}
             // A recorded request takes nothing more, and has an answer.
-            Err(CounterError::NoAccount { .. }) if self.is_recorded(id).await? => {}
-            Err(CounterError::NoAccount { account }) => {
-                return Err(CounterError::NoDestination { to: account });
-            }
+            Err(CounterError::NoDestination { .. } | CounterError::OtherUnit { .. })
+                if self.is_recorded(id).await? => {}
             Err(error) => return Err(error.aside()),
         }
-        match self.change(id, &change).await? {
+        let Changed { outcome, balance } = self.change(request, &change).await?;
+        match outcome {
             State::Sent { .. } => self.deliver(id, amount, to, None).await,
             State::Delivered => {
                 self.unpin(id, to).await;
-                Ok(())
+                Ok(Changed {
+                    outcome: (),
+                    balance,
+                })
             }
             State::Returned => Err(self.refused_by(to)),
             State::Insufficient => Err(CounterError::Insufficient),
             State::Cancelled => Err(CounterError::Cancelled),
             _ => Err(Refusal::Conflict.into()),
+        }
+    }
+
+    async fn may_send_to(&self, to: &Counter) -> Result<(), CounterError> {
+        let destination = match to.manifest().await {
+            Err(CounterError::NoAccount { account }) => {
+                return Err(CounterError::NoDestination { to: account });
+            }
+            found => found?,
+        };
+        let (ours, theirs) = (
+            self.manifest().await?.terms().unit,
+            destination.terms().unit,
+        );
+        match ours == theirs {
+            true => Ok(()),
+            false => Err(CounterError::OtherUnit {
+                to: to.account.clone(),
+                ours,
+                theirs,
+            }),
         }
     }
 
@@ -58,7 +83,7 @@ impl Counter {
             })
         };
         match self.ask_home(id, find).await? {
-            Reply::Recorded(_) => Ok(true),
+            Reply::Recorded(..) => Ok(true),
             Reply::Unknown => Ok(false),
             reply => Err(CounterError::unexpected("find", &reply)),
         }
@@ -72,19 +97,20 @@ impl Counter {
         amount: Amount,
         to: &Counter,
         from: Option<u32>,
-    ) -> Result<(), CounterError> {
+    ) -> Result<Changed, CounterError> {
         let unfinished = |because| CounterError::TransferUnfinished {
             because: Box::new(because),
         };
         let outcome = self.credit(id, amount, to).await.map_err(unfinished)?;
-        match self
-            .finish_transfer(id, outcome, from)
-            .await
-            .map_err(unfinished)?
-        {
+        let finished = self.finish_transfer(id, outcome, from).await;
+        let Changed { outcome, balance } = finished.map_err(unfinished)?;
+        match outcome {
             Outcome::Credited => {
                 self.unpin(id, to).await;
-                Ok(())
+                Ok(Changed {
+                    outcome: (),
+                    balance,
+                })
             }
             Outcome::Refused => Err(self.refused_by(to)),
         }
@@ -100,12 +126,13 @@ impl Counter {
             amount,
             to: to.account.clone(),
         };
-        let caller = self.storage.caller();
+        let (caller, unit) = (self.storage.caller(), self.manifest().await?.terms().unit);
         let credit = |manifest: &Manifest| {
             Request::Credit(GiveCredit {
                 id: self.credit_id(id),
                 content: change.digest(),
                 amount,
+                unit,
                 generation: manifest.generation(),
                 caller,
             })
@@ -147,7 +174,7 @@ impl Counter {
         id: &RequestId,
         outcome: Outcome,
         from: Option<u32>,
-    ) -> Result<Outcome, CounterError> {
+    ) -> Result<Changed<Outcome>, CounterError> {
         let caller = self.storage.caller();
         let finish = |manifest: &Manifest| {
             Request::FinishTransfer(FinishTransfer {
@@ -165,12 +192,19 @@ impl Counter {
             None => self.ask_home(id, finish).await,
         };
         match answer {
-            Ok(Reply::Recorded(State::Delivered)) => Ok(Outcome::Credited),
-            Ok(Reply::Recorded(State::Returned)) => Ok(Outcome::Refused),
+            Ok(Reply::Recorded(State::Delivered, money)) => {
+                Ok(self.changed(Outcome::Credited, money))
+            }
+            Ok(Reply::Recorded(State::Returned, money)) => {
+                Ok(self.changed(Outcome::Refused, money))
+            }
             Ok(reply) => Err(CounterError::unexpected("finish_transfer", &reply)),
             // It was finished long ago. A credit that exists was not refused.
             Err(CounterError::Refused(Refusal::TooOld { .. })) if outcome == Outcome::Credited => {
-                Ok(outcome)
+                Ok(Changed {
+                    outcome,
+                    balance: None,
+                })
             }
             Err(error) => Err(error),
         }

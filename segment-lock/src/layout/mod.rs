@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::{
     Effect, RequestId, Terms,
-    limits::{LAYOUTS_MAX, SEGMENTS_MAX},
+    id::check_len,
+    limits::{LABEL_NAME_LEN_MAX, LABEL_VALUE_LEN_MAX, LABELS_MAX, LAYOUTS_MAX, SEGMENTS_MAX},
 };
 
 /// The step of generations after some plans may have been lost: more than their possible number.
@@ -48,6 +49,9 @@ pub struct Manifest {
     /// The content of each segment when it was last seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     seen: Vec<Option<Seen>>,
+    /// The account's labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
     /// What later releases write here. It is kept as it is.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
@@ -68,6 +72,12 @@ pub enum ManifestError {
     /// No segments, or too many.
     #[error("segments is {value}, must be 1 to {SEGMENTS_MAX}")]
     Segments {
+        /// The refused number.
+        value: u32,
+    },
+    /// The account has a ceiling, which no segment knows how to keep if there are others.
+    #[error("segments is {value}, must be 1: the account has a ceiling")]
+    Ceiling {
         /// The refused number.
         value: u32,
     },
@@ -95,6 +105,15 @@ pub enum ManifestError {
     /// The terms are out of range.
     #[error(transparent)]
     Terms(#[from] crate::TermsError),
+    /// The account would have too many labels.
+    #[error("labels is {count}, must be at most {LABELS_MAX}")]
+    Labels {
+        /// Their number.
+        count: usize,
+    },
+    /// A label has no name, or is too long.
+    #[error(transparent)]
+    Label(#[from] crate::NameError),
 }
 
 impl ManifestError {
@@ -103,9 +122,12 @@ impl ManifestError {
         match self {
             Self::Planned { .. } | Self::NotPlanned { .. } => true,
             Self::Segments { .. }
+            | Self::Ceiling { .. }
             | Self::TooManyLayouts
             | Self::Malformed { .. }
-            | Self::Terms(_) => false,
+            | Self::Terms(_)
+            | Self::Labels { .. }
+            | Self::Label(_) => false,
         }
     }
 
@@ -148,6 +170,7 @@ impl Manifest {
             restored: false,
             mark_ms: 0,
             seen: Vec::new(),
+            labels: BTreeMap::new(),
             others: BTreeMap::new(),
         }
     }
@@ -217,6 +240,34 @@ impl Manifest {
     /// Whether the account takes no new money.
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// The account's labels.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    /// This manifest with `labels` set, and those that are `None` removed.
+    ///
+    /// # Errors
+    ///
+    /// [`ManifestError::Label`], [`ManifestError::Labels`].
+    pub fn label(&self, labels: &BTreeMap<String, Option<String>>) -> Result<Self, ManifestError> {
+        let mut next = self.clone();
+        for (name, value) in labels {
+            check_len("label name", name, 1..=LABEL_NAME_LEN_MAX)?;
+            match value {
+                Some(value) => {
+                    check_len("label value", value, 0..=LABEL_VALUE_LEN_MAX)?;
+                    next.labels.insert(name.clone(), value.clone());
+                }
+                None => _ = next.labels.remove(name),
+            }
+        }
+        match next.labels.len() {
+            0..=LABELS_MAX => Ok(next),
+            count => Err(ManifestError::Labels { count }),
+        }
     }
 
     /// All layouts so far, the oldest first. Empty only while the account is being created.
@@ -293,6 +344,9 @@ impl Manifest {
         self.unplanned()?;
         if !(1..=SEGMENTS_MAX).contains(&segments) {
             return Err(ManifestError::Segments { value: segments });
+        }
+        if self.terms.ceiling.is_some() && segments > 1 {
+            return Err(ManifestError::Ceiling { value: segments });
         }
         if self.layouts.len() >= LAYOUTS_MAX {
             return Err(ManifestError::TooManyLayouts);

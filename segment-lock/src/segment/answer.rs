@@ -3,10 +3,19 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Channel, CreditId, HistoryPage, Outcome, State};
-use crate::{Account, Amount, Effect, RequestId, limits::AMOUNT_MAX};
+use crate::{Account, Amount, Effect, RequestId};
 
 /// A segment's answer to a [`Request`](super::Request).
 pub type Answer = Result<Reply, Refusal>;
+
+/// The amounts in a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Money {
+    /// Money that may be spent.
+    pub value: i64,
+    /// Money set aside.
+    pub held: i64,
+}
 
 /// A segment's money, at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +41,8 @@ pub struct SegmentView {
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The request's answer, now or earlier, and its present state.
-    Recorded(State),
+    /// The request's answer, now or earlier, with its present state, and the segment's money after it, or now.
+    Recorded(State, Money),
     /// The segment has too little. Nothing was recorded.
     Short(SegmentView),
     /// The segment's money.
@@ -141,13 +150,15 @@ pub enum Refusal {
         /// The time until the oldest may be forgotten, in ms.
         retry_after_ms: u64,
     },
-    /// The segment would have more than fits.
-    #[error("value is {owned} in the segment, which cannot take {amount}: at most {AMOUNT_MAX}")]
+    /// The segment would have more than fits, or more than the account's ceiling.
+    #[error("the segment has {owned}, and cannot take {amount}: at most {max}")]
     Full {
-        /// Its money, including held money.
+        /// Its money, including held money; of an account with a ceiling, the ledger balance.
         owned: i64,
         /// The amount to be added.
         amount: i128,
+        /// The most that it may have: [`AMOUNT_MAX`](crate::limits::AMOUNT_MAX), or the account's ceiling.
+        max: i64,
     },
     /// The reservation would be held for longer than requests are remembered.
     #[error("deadline_ms is {deadline_ms}, must be at most {max_ms} for a request of that time")]
@@ -158,7 +169,9 @@ pub enum Refusal {
         max_ms: u64,
     },
     /// The account keeps no log of its effects: it was created so.
-    #[error("the account keeps no log: it was created with effects_max 0")]
+    #[error(
+        "the account keeps no log, nor references of requests: it was created with effects_max 0"
+    )]
     NoLog,
     /// The account takes no new money.
     #[error("the account is closed")]

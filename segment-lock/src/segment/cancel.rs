@@ -1,13 +1,13 @@
 //! Gives a reservation back.
 
-use super::{Answer, Cancel, Entry, Reply, Segment, State};
+use super::{Answer, Cancel, Entry, Segment, State};
 
 impl Segment {
     /// Gives back a reservation that is held; otherwise returns its state. An unknown reservation is recorded as
     /// cancelled, so that it takes nothing if it comes later.
     pub fn cancel(&mut self, cancel: &Cancel, now_ms: u64) -> Answer {
         if let Some(ended) = self.ended(&cancel.id)? {
-            return Ok(Reply::Recorded(ended));
+            return Ok(self.answer(ended));
         }
         self.certain()?;
         self.known(cancel.generation, &cancel.id)?;
@@ -21,13 +21,13 @@ impl Segment {
                     state: State::Cancelled,
                 };
                 self.record(&cancel.id, entry);
-                Ok(Reply::Recorded(State::Cancelled))
+                Ok(self.answer(State::Cancelled))
             }
             Some(State::Held { amount, .. }) => {
                 self.not_frozen(cancel.caller, now_ms)?;
                 Ok(self.return_reservation(&cancel.id, amount, State::Cancelled, now_ms))
             }
-            Some(ended) => Ok(Reply::Recorded(ended)),
+            Some(ended) => Ok(self.answer(ended)),
         }
     }
 }

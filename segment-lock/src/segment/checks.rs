@@ -5,11 +5,8 @@
 //! that nothing was done. The layout goes before every answer that means "not recorded", because the id may have
 //! another home by now.
 
-use super::{Answer, Entry, Final, Frozen, Refusal, Reply, Segment, SegmentView};
-use crate::{
-    Caller, RequestId,
-    limits::{AMOUNT_MAX, CLOCKS_APART_MS_MAX},
-};
+use super::{Answer, Entry, Final, Frozen, Money, Refusal, Reply, Segment, SegmentView, State};
+use crate::{Caller, RequestId, limits::CLOCKS_APART_MS_MAX};
 
 /// Whether a segment's clock, `now_ms`, may be right, by that of a caller who accepts a loss.
 pub(crate) fn clocks_agree(at_ms: u64, now_ms: u64, skew_ms: u64) -> Result<(), Refusal> {
@@ -24,17 +21,21 @@ pub(crate) fn clocks_agree(at_ms: u64, now_ms: u64, skew_ms: u64) -> Result<(), 
     }
 }
 
-impl Entry {
+impl Segment {
+    /// The answer with a recorded state, and the money of now.
+    pub(super) fn answer(&self, state: State) -> Reply {
+        let Self { value, held, .. } = *self;
+        Reply::Recorded(state, Money { value, held })
+    }
+
     /// The recorded answer, for a repeat of the same content.
-    pub(super) fn answer(&self, content: u64) -> Answer {
-        match self.content {
+    pub(super) fn first_answer(&self, entry: &Entry, content: u64) -> Answer {
+        match entry.content {
             Some(first) if first != content => Err(Refusal::Conflict),
-            _ => Ok(Reply::Recorded(self.state.clone())),
+            _ => Ok(self.answer(entry.state.clone())),
         }
     }
-}
 
-impl Segment {
     /// The record of `id`. In doubt only a final state counts: the end of any other may be lost.
     pub(super) fn recorded(&self, id: &RequestId) -> Result<Option<&Entry>, Refusal> {
         match self.ids.get(id) {
@@ -115,14 +116,22 @@ impl Segment {
         }
     }
 
-    /// `amount` more than `value`, if the sum fits together with the held money: so held money can always come back.
+    /// `amount` more than `value`, if the sum fits together with the held money: so held money can always come back, and
+    /// no account passes its ceiling.
     pub(super) fn sum(&self, amount: i128) -> Result<i64, Refusal> {
         let owned = self.value + self.held;
-        match i128::from(owned) + amount <= i128::from(AMOUNT_MAX) {
-            true => Ok(i64::try_from(i128::from(self.value) + amount)
-                .expect("the sum is at most what is owned and comes, which fits")),
-            false => Err(Refusal::Full { owned, amount }),
+        let max = self.terms.owned_max();
+        if i128::from(owned) + amount <= i128::from(max) {
+            return Ok(i64::try_from(i128::from(self.value) + amount)
+                .expect("the sum is at most what is owned and comes, which fits"));
         }
+        // Of an account with a ceiling, in terms of its ledger balance.
+        let credit = self.terms.ceiling.map_or(0, |_| self.terms.credit());
+        Err(Refusal::Full {
+            owned: owned - credit,
+            amount,
+            max: max - credit,
+        })
     }
 
     /// Changes the value.

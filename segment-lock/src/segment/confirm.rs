@@ -7,7 +7,7 @@ impl Segment {
     /// Spends a reservation that is held; otherwise returns its state. For an unknown one: [`Reply::Unknown`].
     pub fn confirm(&mut self, confirm: &Confirm, now_ms: u64) -> Answer {
         if let Some(ended) = self.ended(&confirm.id)? {
-            return Ok(Reply::Recorded(ended));
+            return Ok(self.answer(ended));
         }
         self.certain()?;
         self.known(confirm.generation, &confirm.id)?;
@@ -23,7 +23,7 @@ impl Segment {
                 self.log(spent, amount.get(), now_ms);
                 Ok(self.end_reservation(&confirm.id, State::Confirmed))
             }
-            Some(ended) => Ok(Reply::Recorded(ended)),
+            Some(ended) => Ok(self.answer(ended)),
         }
     }
 
@@ -51,7 +51,7 @@ impl Segment {
             entry.state = ended.clone();
             self.order.push_back(Final::Request(id.clone()));
         }
-        Reply::Recorded(ended)
+        self.answer(ended)
     }
 
     /// Gives a reservation back.

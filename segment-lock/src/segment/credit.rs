@@ -7,8 +7,8 @@ use super::{
 impl Segment {
     /// Decides a transfer at its destination, once, and pins the answer until the transfer is finished at the source.
     ///
-    /// Refused if the account is closed, if the segment would have more than fits, or if the id is so old that its
-    /// answer may be forgotten: then either it was decided before and is finished, or it never came. A refused transfer
+    /// Refused if the account is closed or has another unit, if the segment would have more than fits, or if the id is so
+    /// old that its answer may be forgotten: then either it was decided before and is finished, or it never came. A refused transfer
     /// stays refused: the source takes its money back.
     ///
     /// In a segment that replaces a lost one, a transfer that old may have been credited and spent there: it counts as
@@ -30,7 +30,7 @@ impl Segment {
 
         let value = self.sum(i128::from(credit.amount.get()));
         let state = match value {
-            Ok(value) if !self.closed => {
+            Ok(value) if !self.closed && credit.unit == self.terms.unit => {
                 self.set_value(value);
                 let received = EffectKind::Received(credit.id.clone());
                 self.log(received, credit.amount.get(), now_ms);

@@ -6,7 +6,7 @@ impl Segment {
     /// The decision, and its present state; [`Reply::Unknown`] if there is none yet.
     pub fn find(&self, find: &Find) -> Answer {
         if let Some(entry) = self.recorded(&find.id)? {
-            return Ok(Reply::Recorded(entry.state.clone()));
+            return Ok(self.answer(entry.state.clone()));
         }
         self.certain()?;
         self.known(find.generation, &find.id)?;

@@ -15,7 +15,7 @@ impl Segment {
         let (amount, to) = match &entry.state {
             State::Sent { amount, to } => (amount.get(), to.clone()),
             State::Delivered | State::Returned | State::Insufficient => {
-                return Ok(Reply::Recorded(entry.state.clone()));
+                return Ok(self.answer(entry.state.clone()));
             }
             _ => return Err(Refusal::Conflict),
         };
@@ -37,6 +37,6 @@ impl Segment {
             entry.state = finished.clone();
         }
         self.order.push_back(Final::Request(finish.id.clone()));
-        Ok(Reply::Recorded(finished))
+        Ok(self.answer(finished))
     }
 }

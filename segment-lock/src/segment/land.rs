@@ -1,6 +1,6 @@
 //! Receives a loan.
 
-use super::{Answer, Land, Loan, Reply, Segment};
+use super::{Answer, EffectKind, Land, Loan, Reply, Segment};
 
 impl Segment {
     /// Adds the loan iff its number is greater than that of the last one from that segment, so that it counts once;
@@ -25,8 +25,9 @@ impl Segment {
 
     /// Adds a loan that is new, and fits.
     pub(super) fn receive(&mut self, loan: &Loan, now_ms: u64) {
-        self.inn.insert(loan.from, loan.seq);
-        self.set_value(self.value + loan.amount.get());
-        self.log_landed(loan, now_ms);
+        let &Loan { from, seq, amount } = loan;
+        self.inn.insert(from, seq);
+        self.set_value(self.value + amount.get());
+        self.log(EffectKind::Landed { from, seq }, amount.get(), now_ms);
     }
 }

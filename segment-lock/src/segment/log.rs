@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Answer, CreditId, Loan, Refusal, Reply, Segment};
-use crate::{Account, Amount, RequestId};
+use super::{Answer, CreditId, Refusal, Reply, Segment};
+use crate::{Account, Amount, Reference, RequestId};
 
 /// One change of a segment's money.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Effect {
     pub value: i64,
     /// The segment's money set aside, after it.
     pub held: i64,
+    /// The reference that came with the request: of a deposit, a deduction, a reservation, or a transfer that was sent.
+    pub reference: Option<Reference>,
 }
 
 /// What changed, with the id of the request, and the counterpart.
@@ -65,6 +67,60 @@ pub enum EffectKind {
 }
 
 impl EffectKind {
+    /// The word for it, in the past tense.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Deposited(_) => "deposited",
+            Self::Deducted(_) => "deducted",
+            Self::Reserved(_) => "reserved",
+            Self::Confirmed(_) => "confirmed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Expired(_) => "expired",
+            Self::Sent(..) => "sent",
+            Self::Delivered(..) => "delivered",
+            Self::Returned(..) => "returned",
+            Self::Received(_) => "received",
+            Self::Lent { .. } => "lent",
+            Self::Landed { .. } => "landed",
+        }
+    }
+
+    /// The id of the request. None of money that moves between segments.
+    pub fn request(&self) -> Option<&RequestId> {
+        match self {
+            Self::Deposited(id)
+            | Self::Deducted(id)
+            | Self::Reserved(id)
+            | Self::Confirmed(id)
+            | Self::Cancelled(id)
+            | Self::Expired(id)
+            | Self::Sent(id, _)
+            | Self::Delivered(id, _)
+            | Self::Returned(id, _)
+            | Self::Received(CreditId { id, .. }) => Some(id),
+            Self::Lent { .. } | Self::Landed { .. } => None,
+        }
+    }
+
+    /// The other account of a transfer.
+    pub fn counterpart(&self) -> Option<&Account> {
+        match self {
+            Self::Sent(_, other)
+            | Self::Delivered(_, other)
+            | Self::Returned(_, other)
+            | Self::Received(CreditId { from: other, .. }) => Some(other),
+            _ => None,
+        }
+    }
+
+    /// The other segment of a loan, and the number of the loan.
+    pub fn loan(&self) -> Option<(u32, u64)> {
+        match *self {
+            Self::Lent { to: other, seq } | Self::Landed { from: other, seq } => Some((other, seq)),
+            _ => None,
+        }
+    }
+
     /// The factors of the amount by which the money that may be spent, and the money set aside, change.
     pub fn signs(&self) -> (i64, i64) {
         match self {
@@ -135,6 +191,17 @@ impl Segment {
 
     /// Appends an effect that has just been made.
     pub(super) fn log(&mut self, kind: EffectKind, amount: i64, now_ms: u64) {
+        self.log_referenced(kind, amount, None, now_ms);
+    }
+
+    /// The same, with the reference of its request.
+    pub(super) fn log_referenced(
+        &mut self,
+        kind: EffectKind,
+        amount: i64,
+        reference: Option<Reference>,
+        now_ms: u64,
+    ) {
         let terms = self.terms;
         let Ok(amount) = Amount::new(amount) else {
             return;
@@ -151,14 +218,9 @@ impl Segment {
             amount,
             value: self.value,
             held: self.held,
+            reference,
         });
         self.drop_effects(now_ms);
-    }
-
-    /// Appends that a loan has landed.
-    pub(super) fn log_landed(&mut self, loan: &Loan, now_ms: u64) {
-        let &Loan { from, seq, amount } = loan;
-        self.log(EffectKind::Landed { from, seq }, amount.get(), now_ms);
     }
 
     /// Drops effects beyond the greatest number, and those that are too old.

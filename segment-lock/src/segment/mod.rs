@@ -56,7 +56,7 @@ use std::{
     sync::Arc,
 };
 
-pub use answer::{Answer, Refusal, Reply, SegmentView};
+pub use answer::{Answer, Money, Refusal, Reply, SegmentView};
 pub(crate) use checks::clocks_agree;
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use log::{Effect, EffectKind, History, HistoryPage, Log};
@@ -145,13 +145,17 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// An empty segment, created for a plan. It refuses ids from before the plan's beginning: those have their homes
+    /// A segment with nothing but its credit, created for a plan. It refuses ids from before the plan's beginning: those have their homes
     /// elsewhere.
     pub fn new(create: &Create) -> Self {
-        let Create { prepare, terms } = create;
+        let Create {
+            prepare,
+            terms,
+            credit,
+        } = create;
         Self {
             terms: *terms,
-            value: 0,
+            value: *credit,
             held: 0,
             version: 0,
             out: BTreeMap::new(),

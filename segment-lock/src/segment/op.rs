@@ -21,7 +21,7 @@ impl Segment {
             self.expire_if_due(&op.id, now_ms);
         }
         if let Some(entry) = self.recorded(&op.id)? {
-            return entry.answer(content);
+            return self.first_answer(entry, content);
         }
         self.certain()?;
         self.known(op.generation, &op.id)?;
@@ -50,17 +50,20 @@ impl Segment {
         };
         self.set_value(value);
         self.hold(&op.id, &op.change);
-        self.log(made_by(op), amount, now_ms);
+        self.log_referenced(made_by(op), amount, op.reference, now_ms);
         let state = op.state();
         let entry = Entry {
             content: Some(content),
             state: state.clone(),
         };
         self.record(&op.id, entry);
-        Ok(Reply::Recorded(state))
+        Ok(self.answer(state))
     }
 
     fn acceptable(&self, op: &Op) -> Result<(), Refusal> {
+        if op.reference.is_some() && self.terms.effects_max == 0 {
+            return Err(Refusal::NoLog);
+        }
         match op.change {
             Change::Deposit { .. } if self.closed => Err(Refusal::Closed),
             Change::Reserve { deadline_ms, .. } => {

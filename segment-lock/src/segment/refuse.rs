@@ -12,7 +12,7 @@ impl Segment {
     pub fn refuse(&mut self, refuse: &Refuse, now_ms: u64) -> Answer {
         let content = refuse.change.digest();
         if let Some(entry) = self.recorded(&refuse.id)? {
-            return entry.answer(content);
+            return self.first_answer(entry, content);
         }
         self.certain()?;
         self.newest_known(refuse.generation)?;
@@ -29,6 +29,6 @@ impl Segment {
             state: State::Insufficient,
         };
         self.record(&refuse.id, entry);
-        Ok(Reply::Recorded(State::Insufficient))
+        Ok(self.answer(State::Insufficient))
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{CreditId, History, State};
-use crate::{Account, Amount, Caller, Change, RequestId, Terms};
+use crate::{Account, Amount, Caller, Change, Reference, RequestId, Terms, Unit};
 
 /// Decides a request at its home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Op {
     pub lands: Vec<Loan>,
     /// Whether the account has a log: if not, a storage needs no name for it.
     pub logged: bool,
+    /// The caller's reference, for the log.
+    pub reference: Option<Reference>,
     /// The caller.
     pub caller: Caller,
 }
@@ -129,6 +131,8 @@ pub struct GiveCredit {
     pub content: u64,
     /// The amount.
     pub amount: Amount,
+    /// The unit of the source.
+    pub unit: Unit,
     /// The newest layout of this account that the caller knows.
     pub generation: u64,
     /// The caller.
@@ -219,6 +223,8 @@ pub struct Create {
     pub prepare: Prepare,
     /// The account's terms.
     pub terms: Terms,
+    /// The part of the account's credit line that the segment has from its beginning on.
+    pub credit: i64,
 }
 
 /// Creates an empty segment in place of a lost one, in doubt until it is accepted. A segment that exists stays as it is.

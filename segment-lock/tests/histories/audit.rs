@@ -1,6 +1,6 @@
 //! What must be true after every request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_segment_lock::{
     Account, At, Change, RequestId,
@@ -44,6 +44,8 @@ pub(crate) struct Audit {
     gone: Segments,
     /// What each transfer is, once it was sent.
     transfers: BTreeMap<Key, i64>,
+    /// Accounts that have had their credit line.
+    lent: BTreeSet<Account>,
 }
 
 impl Audit {
@@ -106,6 +108,11 @@ impl Audit {
             self.sound(at, after);
             self.logged(at, before, after);
         }
+        if let (None, Some(made), Request::Create(_)) = (before, after, request)
+            && made.value > 0
+        {
+            self.lent(at, made.value);
+        }
         let is_accepted = after.is_some_and(|after| !after.awaits_versions);
         if is_accepted && self.gone.contains_key(at) {
             self.replaced(segments, at);
@@ -116,11 +123,20 @@ impl Audit {
             self.begun.entry(op.caller.call).or_insert(now);
         }
         self.whole(segments);
-        if let (Request::Refuse(refuse), Ok(Reply::Recorded(State::Insufficient))) =
+        if let (Request::Refuse(refuse), Ok(Reply::Recorded(State::Insufficient, _))) =
             (request, answer)
             && before.is_some_and(|before| !before.ids.contains_key(&refuse.id))
         {
             self.insufficient(&at.account, refuse);
+        }
+    }
+
+    /// A segment came with the credit line of its account, which comes once.
+    fn lent(&mut self, at: &At, credit: i64) {
+        self.reach("credit line");
+        self.books += i128::from(credit);
+        if !self.lent.insert(at.account.clone()) {
+            self.violated(|| format!("{at:?} came with the credit line again"));
         }
     }
 
@@ -277,10 +293,14 @@ impl Audit {
             _ => return,
         };
         let now = match answer {
-            Ok(Reply::Recorded(State::Done)) => "done",
-            Ok(Reply::Recorded(State::Insufficient)) => "insufficient",
-            Ok(Reply::Recorded(State::Held { .. } | State::Confirmed | State::Expired)) => "held",
-            Ok(Reply::Recorded(State::Sent { .. } | State::Delivered | State::Returned)) => "sent",
+            Ok(Reply::Recorded(State::Done, _)) => "done",
+            Ok(Reply::Recorded(State::Insufficient, _)) => "insufficient",
+            Ok(Reply::Recorded(State::Held { .. } | State::Confirmed | State::Expired, _)) => {
+                "held"
+            }
+            Ok(Reply::Recorded(State::Sent { .. } | State::Delivered | State::Returned, _)) => {
+                "sent"
+            }
             Err(Refusal::TooOld { .. }) => return self.reach("too old"),
             Err(Refusal::Busy { .. }) => return self.reach("frozen"),
             // Of a reservation that was held, or was cancelled before it came.

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use ringfence_segment_lock::{
     Account, At, Effect, Manifest, Manifests, Segments, StorageError, VersionedManifest,
     memory::Memory,
-    segment::{Answer, Purge, Reply, Request, Segment, State},
+    segment::{Answer, Money, Purge, Reply, Request, Segment, State},
 };
 use tokio::task::yield_now;
 
@@ -329,7 +329,7 @@ impl Shortcut {
                     && entry.state == State::Expired
                 {
                     entry.state = State::Confirmed;
-                    *answer = Ok(Reply::Recorded(State::Confirmed));
+                    *answer = Ok(Reply::Recorded(State::Confirmed, Money::default()));
                 }
             }
             _ => {}

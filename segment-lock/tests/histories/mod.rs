@@ -54,6 +54,7 @@ fn histories_reach_what_they_are_for() {
         "resegmented",
         "exact",
         "exact while something is held",
+        "credit line",
         "dropped",
         "lost",
         "late",

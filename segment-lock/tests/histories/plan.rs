@@ -55,6 +55,16 @@ pub(crate) struct Plan {
     pub(crate) harm: (u32, u32, u32),
 }
 
+impl Plan {
+    /// The credit line of each account: what it has to begin with, in every other plan.
+    pub(crate) fn credit(&self) -> i64 {
+        match self.seed % 2 {
+            0 => self.funds,
+            _ => 0,
+        }
+    }
+}
+
 fn wish() -> impl Strategy<Value = Wish> {
     let kind = prop_oneof![
         2 => Just(Kind::Deposit),

@@ -153,13 +153,19 @@ impl<'a> World<'a> {
 
     async fn create(&self, account: &Account) -> Result<(), CounterError> {
         let storage = self.storage.clone();
-        let counter = Counter::create(storage, account.clone(), TERMS, self.plan.segments).await?;
+        let terms = Terms {
+            floor: -self.plan.credit(),
+            ..TERMS
+        };
+        let counter = Counter::create(storage, account.clone(), terms, self.plan.segments).await?;
+        if self.plan.credit() > 0 {
+            return Ok(());
+        }
         let Ok(funds) = Amount::new(self.plan.funds) else {
             return Ok(());
         };
-        counter
-            .deposit(&RequestId::new(BEGIN_MS, "funds").unwrap(), funds)
-            .await
+        let id = RequestId::new(BEGIN_MS, "funds").unwrap();
+        counter.deposit(&id, funds).await.map(drop)
     }
 
     async fn step(&self, counters: &[Counter; 2], step: Step) {
@@ -206,16 +212,16 @@ impl<'a> World<'a> {
         let (id, amount) = (self.id(wish), Amount::new(amount).unwrap());
         let (counter, other) = (&counters[account], &counters[1 - account]);
         let made = match kind {
-            Kind::Deposit => counter.deposit(&id, amount).await,
-            Kind::Deduct => counter.deduct(&id, amount).await,
+            Kind::Deposit => counter.deposit(&id, amount).await.map(drop),
+            Kind::Deduct => counter.deduct(&id, amount).await.map(drop),
             Kind::Reserve(for_ms) => {
                 let reserved = counter.reserve(&id, amount, id.time_ms() + for_ms).await;
-                reserved.map(|_| ())
+                reserved.map(drop)
             }
             Kind::Transfer => {
                 let made = counter.transfer(&id, amount, other).await;
                 let outcome = match made {
-                    Ok(()) => Some(Outcome::Credited),
+                    Ok(_) => Some(Outcome::Credited),
                     Err(CounterError::TransferRefused { .. }) => Some(Outcome::Refused),
                     _ => None,
                 };
@@ -225,7 +231,7 @@ impl<'a> World<'a> {
                         .lock()
                         .outcome(counter.account(), &id, outcome);
                 }
-                made
+                made.map(drop)
             }
         };
         let nothing = |error: &CounterError| match error {
@@ -246,6 +252,10 @@ impl<'a> World<'a> {
         match counter.exact_balance().await {
             Ok(balance) => {
                 let mut audit = self.bank.audit.lock();
+                let ledger = balance.available + balance.held - i128::from(self.plan.credit());
+                if balance.ledger != ledger {
+                    audit.violated(|| format!("{balance:?} has not the ledger balance {ledger}"));
+                }
                 let answered = Whole {
                     available: balance.available,
                     held: balance.held,

@@ -177,6 +177,7 @@ async fn a_plan_that_a_segment_is_prepared_for_is_committed_without_the_new_ones
     let create = Create {
         prepare: prepare.clone(),
         terms,
+        credit: 0,
     };
     let requests = [
         (2, Request::from(create.clone())),

@@ -329,7 +329,7 @@ async fn a_call_that_fails_or_is_dropped_leaves_nothing_frozen() {
         let ended = timeout(Duration::from_secs(1), async {
             tokio::pin!(deduct);
             tokio::select! {
-                ended = &mut deduct => ended.map_err(|_| ()),
+                ended = &mut deduct => ended.map(drop).map_err(drop),
                 () = tokio::time::sleep(Duration::from_millis(100)) => {
                     assert!(frozen(), "it waits for an answer");
                     Ok(())

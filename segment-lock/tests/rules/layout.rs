@@ -117,6 +117,7 @@ fn a_created_segment_knows_no_id_before_its_layout() {
     let create = Create {
         prepare: plan(2, 1, CUT),
         terms: TERMS,
+        credit: 0,
     };
     let mut segment = Segment::new(&create);
     once(&mut segment, create, Ok(Reply::Prepared));

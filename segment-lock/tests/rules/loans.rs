@@ -67,6 +67,7 @@ fn a_loan_that_does_not_fit_stays_in_flight() {
     let full = Err(Refusal::Full {
         owned: i64::MAX,
         amount: 1,
+        max: i64::MAX,
     });
     nothing(&mut segment, land(1, 1), full);
 }
@@ -92,10 +93,11 @@ fn loans_that_come_together_are_counted_together_before_any_lands() {
     let full = Err(Refusal::Full {
         owned: i64::MAX - 5,
         amount: 15,
+        max: i64::MAX,
     });
     nothing(&mut segment, brought.clone(), full);
 
     brought.lands.truncate(1);
-    assert_eq!(segment.op(&brought, NOW), recorded(State::Done));
+    assert_eq!(state_in(segment.op(&brought, NOW)), recorded(State::Done));
     assert_eq!((segment.value, segment.inn[&1]), (0, 1));
 }

@@ -112,14 +112,14 @@ async fn a_reservation_is_confirmed_or_cancelled() {
     for (name, ended) in [("a", Ended::Confirmed), ("b", Ended::Cancelled)] {
         let id = id(NOW, name);
         let reserved = counter.reserve(&id, amount(4), NOW + 10).await.unwrap();
-        assert_eq!(reserved, Reserved::Held);
+        assert_eq!(reserved.outcome, Reserved::Held);
         let done = match ended {
             Ended::Confirmed => counter.confirm(&id).await,
             _ => counter.cancel(&id).await,
         };
-        assert_eq!(done.unwrap(), ended);
+        assert_eq!(done.unwrap().outcome, ended);
         let again = counter.reserve(&id, amount(4), NOW + 10).await.unwrap();
-        assert_eq!(again, Reserved::Ended(ended));
+        assert_eq!(again.outcome, Reserved::Ended(ended));
     }
     assert_eq!(counter.exact_balance().await.unwrap().available, 6);
     let unknown = counter.confirm(&id(NOW, "c")).await.unwrap_err();
@@ -255,6 +255,7 @@ async fn a_transfer_that_finds_nobody_comes_back_and_a_late_credit_is_refused() 
             },
             content: transfer(7, "b").digest(),
             amount: amount(7),
+            unit: Unit::NONE,
             generation: 1,
             caller: OTHER,
         };

@@ -4,6 +4,7 @@ mod away;
 mod crashed;
 mod history;
 mod layout;
+mod limits;
 mod loans;
 mod losses;
 mod lost;
@@ -15,8 +16,8 @@ mod two_reads;
 mod wrong_clocks;
 
 use ringfence_segment_lock::{
-    Account, Amount, At, Caller, Change, Durability, RequestId, Terms,
-    segment::{Answer, Create, Loan, Op, Prepare, Reply, Request, Segment, State},
+    Account, Amount, At, Caller, Change, Durability, RequestId, Terms, Unit,
+    segment::{Answer, Create, Loan, Money, Op, Prepare, Reply, Request, Segment, State},
 };
 
 /// When everything happens, in ms.
@@ -55,12 +56,11 @@ fn first_layout() -> Prepare {
 /// A segment of the first layout, generation 1, with so much in it.
 fn segment(value: i64) -> Segment {
     let prepare = first_layout();
-    let mut segment = Segment::new(&Create {
+    Segment::new(&Create {
         prepare,
         terms: TERMS,
-    });
-    segment.value = value;
-    segment
+        credit: value,
+    })
 }
 
 fn amount(value: i64) -> Amount {
@@ -119,6 +119,7 @@ fn op(name: &str, change: Change) -> Op {
         generation: 1,
         lands: Vec::new(),
         logged: true,
+        reference: None,
         caller: ME,
     }
 }
@@ -131,17 +132,27 @@ fn loan(from: u32, seq: u64, value: i64) -> Loan {
     }
 }
 
+/// The answer with that state, whatever the money after it.
 fn recorded(state: State) -> Answer {
-    Ok(Reply::Recorded(state))
+    Ok(Reply::Recorded(state, Money::default()))
+}
+
+/// An answer, apart from the money after it.
+fn state_in(answer: Answer) -> Answer {
+    match answer {
+        Ok(Reply::Recorded(state, _)) => recorded(state),
+        answer => answer,
+    }
 }
 
 /// That a request answers `answer` twice, and writes nothing the second time.
 #[track_caller]
 fn once(segment: &mut Segment, request: impl Into<Request>, answer: Answer) {
     let request = request.into();
-    assert_eq!(segment.apply(&request, NOW), answer);
+    assert_eq!(state_in(segment.apply(&request, NOW)), answer);
     let before = segment.clone();
-    assert_eq!(segment.apply(&request, NOW), answer, "repeated");
+    let again = state_in(segment.apply(&request, NOW));
+    assert_eq!(again, answer, "repeated");
     assert_eq!(*segment, before, "repeated");
 }
 
@@ -149,6 +160,6 @@ fn once(segment: &mut Segment, request: impl Into<Request>, answer: Answer) {
 #[track_caller]
 fn nothing(segment: &mut Segment, request: impl Into<Request>, answer: Answer) {
     let before = segment.clone();
-    assert_eq!(segment.apply(&request.into(), NOW), answer);
+    assert_eq!(state_in(segment.apply(&request.into(), NOW)), answer);
     assert_eq!(*segment, before);
 }

@@ -64,7 +64,7 @@ fn expired_money_comes_back_once_and_can_no_longer_be_confirmed() {
     assert_eq!(segment.expire(NOW + 9), Ok(Reply::Expired(0)));
     // Before its turn to be swept.
     let late = segment.confirm(&confirm("a"), NOW + 10);
-    assert_eq!(late, recorded(State::Expired));
+    assert_eq!(state_in(late), recorded(State::Expired));
     assert_eq!(segment.expire(NOW + 10), Ok(Reply::Expired(0)));
     nothing(&mut segment, cancel("a"), recorded(State::Expired));
     nothing(
@@ -80,7 +80,7 @@ fn expired_money_comes_back_once_and_can_no_longer_be_confirmed() {
 fn a_change_expires_what_is_due_first() {
     let mut segment = reserved();
     assert_eq!(
-        segment.op(&op("b", deduct(5)), NOW + 10),
+        state_in(segment.op(&op("b", deduct(5)), NOW + 10)),
         recorded(State::Done)
     );
 }
@@ -163,6 +163,6 @@ fn a_reservation_that_is_repeated_past_its_deadline_has_expired() {
     let reserved = Request::from(op("a", reserve(3, NOW + 10)));
     segment.apply(&reserved, NOW).unwrap();
     let repeated = segment.apply(&reserved, NOW + 10);
-    assert_eq!(repeated, recorded(State::Expired));
+    assert_eq!(state_in(repeated), recorded(State::Expired));
     assert_eq!((segment.value, segment.held), (5, 0));
 }

@@ -30,6 +30,7 @@ fn credit(from: &str) -> GiveCredit {
         id: credit_id(from),
         content: transfer(3, "b").digest(),
         amount: amount(3),
+        unit: Unit::NONE,
         generation: 1,
         caller: ME,
     }

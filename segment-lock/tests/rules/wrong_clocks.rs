@@ -43,6 +43,7 @@ fn a_loss_is_not_accepted_by_a_wrong_clock() {
         let create = Create {
             prepare: in_force.clone(),
             terms: TERMS,
+            credit: 0,
         };
         let replace = Replace {
             create,

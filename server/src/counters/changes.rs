@@ -4,17 +4,17 @@ use futures_util::{StreamExt as _, stream};
 use ringfence_api::{
     Error,
     v1::{
-        self, BatchChangeRequest, ChangeAnswer, ReservationState, TransferRequest,
+        self, BalanceAfter, BatchChangeRequest, ChangeAnswer, ReservationState, TransferRequest,
         change::Request as Change,
     },
 };
-use ringfence_client::counter::Reserved;
+use ringfence_client::counter::{Changed, CounterError, Referenced, RequestId, Reserved};
 use tokio::time::Instant;
 use tonic::Request;
 
 use super::{
     Counters,
-    messages::{amount, ended, failure, id},
+    messages::{amount, balance_after, ended, failure, id, reference},
     named,
 };
 use crate::{
@@ -23,6 +23,9 @@ use crate::{
     errors, fields,
 };
 
+/// The state of a reservation, and the balance of the account.
+type Made = (ReservationState, Option<BalanceAfter>);
+
 /// Changes in one call, at most.
 const CHANGES_MAX: usize = 1000;
 
@@ -30,8 +33,8 @@ const CHANGES_MAX: usize = 1000;
 const AT_A_TIME: usize = 256;
 
 impl Counters {
-    /// Makes the change of a call.
-    pub(super) async fn change(&self, request: Request<Change>) -> Result<ReservationState, Error> {
+    /// Makes the change of a call. Returns the state of its reservation, if it is about one, and the balance after it.
+    pub(super) async fn change(&self, request: Request<Change>) -> Result<Made, Error> {
         let _admitted = admit(&request, call_of(request.get_ref()))?;
         let deadline = Deadline::of(&request);
         deadline.run(self.make(request.into_inner())).await?
@@ -63,57 +66,58 @@ impl Counters {
             }
         });
         let answers = answers.buffered(AT_A_TIME).map(|made| match made {
-            Ok(state) => ChangeAnswer {
+            Ok((state, balance)) => ChangeAnswer {
                 failure: None,
                 state: state.into(),
+                balance,
             },
             Err(error) => ChangeAnswer {
                 failure: Some(failure(error)),
-                state: ReservationState::Unspecified.into(),
+                ..ChangeAnswer::default()
             },
         });
         Ok(answers.collect().await)
     }
 
-    /// Makes a change. Returns the state of its reservation, if it is about one.
-    async fn make(&self, change: Change) -> Result<ReservationState, Error> {
-        let failed = |error| errors::counter(&error);
-        let none = ReservationState::Unspecified;
+    async fn make(&self, change: Change) -> Result<Made, Error> {
+        let none = |()| ReservationState::Unspecified;
         match change {
             Change::Deposit(ask) => {
                 let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+                let request = referenced(&id, &ask.reference)?;
                 let counter = self.accounts.open(ask.account)?;
-                counter.deposit(&id, amount).await.map_err(failed)?;
-                Ok(none)
+                made(counter.deposit(request, amount).await, none)
             }
             Change::Deduct(ask) => {
                 let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+                let request = referenced(&id, &ask.reference)?;
                 let counter = self.accounts.open(ask.account)?;
-                counter.deduct(&id, amount).await.map_err(failed)?;
-                Ok(none)
+                made(counter.deduct(request, amount).await, none)
             }
             Change::Reserve(ask) => {
                 let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+                let request = referenced(&id, &ask.reference)?;
                 let until_ms = fields::time_ms("deadline", ask.deadline)?;
                 let counter = self.accounts.open(ask.account)?;
-                let reserved = counter.reserve(&id, amount, until_ms);
-                Ok(match reserved.await.map_err(failed)? {
+                let state = |reserved| match reserved {
                     Reserved::Held => ReservationState::Held,
                     Reserved::Ended(how) => ended(how),
-                })
+                };
+                made(counter.reserve(request, amount, until_ms).await, state)
             }
             Change::Confirm(ask) => {
                 let id = id(ask.id)?;
                 let counter = self.accounts.open(ask.account)?;
-                Ok(ended(counter.confirm(&id).await.map_err(failed)?))
+                made(counter.confirm(&id).await, ended)
             }
             Change::Cancel(ask) => {
                 let id = id(ask.id)?;
                 let counter = self.accounts.open(ask.account)?;
-                Ok(ended(counter.cancel(&id).await.map_err(failed)?))
+                made(counter.cancel(&id).await, ended)
             }
             Change::Transfer(ask) => {
                 let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+                let request = referenced(&id, &ask.reference)?;
                 let from = ask.account.unwrap_or_default();
                 let to = v1::Account {
                     namespace: from.namespace.clone(),
@@ -121,11 +125,23 @@ impl Counters {
                 };
                 let from = self.accounts.open(Some(from))?;
                 let to = self.accounts.open(Some(to))?;
-                from.transfer(&id, amount, &to).await.map_err(failed)?;
-                Ok(none)
+                made(from.transfer(request, amount, &to).await, none)
             }
         }
     }
+}
+
+fn made<T>(
+    changed: Result<Changed<T>, CounterError>,
+    state: impl Fn(T) -> ReservationState,
+) -> Result<Made, Error> {
+    let Changed { outcome, balance } = changed.map_err(|error| errors::counter(&error))?;
+    Ok((state(outcome), balance.map(balance_after)))
+}
+
+fn referenced<'a>(id: &'a RequestId, bytes: &[u8]) -> Result<Referenced<'a>, Error> {
+    let reference = reference(bytes)?;
+    Ok(Referenced { id, reference })
 }
 
 /// The role that a change needs.

@@ -5,7 +5,7 @@ use ringfence_api::{
     v1::{self, EffectKind as Kind, GetHistoryRequest, GetHistoryResponse, RequestId},
 };
 use ringfence_client::counter::{
-    self, AccountEffect, AccountHistory, HistoryCursor,
+    self, AccountEffect, AccountHistory, HistoryCursor, Reference,
     segment::{Effect, EffectKind},
 };
 
@@ -52,42 +52,42 @@ fn effect(found: AccountEffect) -> v1::AccountEffect {
         amount,
         value,
         held,
+        reference,
     } = found.effect;
-    let mut message = v1::AccountEffect {
+    let word = match kind {
+        EffectKind::Deposited(_) => Kind::Deposited,
+        EffectKind::Deducted(_) => Kind::Deducted,
+        EffectKind::Reserved(_) => Kind::Reserved,
+        EffectKind::Confirmed(_) => Kind::Confirmed,
+        EffectKind::Cancelled(_) => Kind::Cancelled,
+        EffectKind::Expired(_) => Kind::Expired,
+        EffectKind::Sent(..) => Kind::Sent,
+        EffectKind::Delivered(..) => Kind::Delivered,
+        EffectKind::Returned(..) => Kind::Returned,
+        EffectKind::Received(_) => Kind::Received,
+        EffectKind::Lent { .. } => Kind::Lent,
+        EffectKind::Landed { .. } => Kind::Landed,
+    };
+    let (other_segment, loan) = kind.loan().unwrap_or_default();
+    v1::AccountEffect {
         segment: found.segment,
         number,
         follows_gap: found.follows_gap,
         at: Some(at(at_ms)),
+        kind: word.into(),
         amount: amount.get(),
+        id: kind.request().map(|id| RequestId {
+            created_at: Some(at(id.time_ms())),
+            name: id.name().to_owned(),
+        }),
+        counterpart: kind
+            .counterpart()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        other_segment,
+        loan,
         available: value,
         held,
-        ..v1::AccountEffect::default()
-    };
-    let (kind, id, counterpart) = match kind {
-        EffectKind::Deposited(id) => (Kind::Deposited, Some(id), None),
-        EffectKind::Deducted(id) => (Kind::Deducted, Some(id), None),
-        EffectKind::Reserved(id) => (Kind::Reserved, Some(id), None),
-        EffectKind::Confirmed(id) => (Kind::Confirmed, Some(id), None),
-        EffectKind::Cancelled(id) => (Kind::Cancelled, Some(id), None),
-        EffectKind::Expired(id) => (Kind::Expired, Some(id), None),
-        EffectKind::Sent(id, to) => (Kind::Sent, Some(id), Some(to)),
-        EffectKind::Delivered(id, to) => (Kind::Delivered, Some(id), Some(to)),
-        EffectKind::Returned(id, to) => (Kind::Returned, Some(id), Some(to)),
-        EffectKind::Received(credit) => (Kind::Received, Some(credit.id), Some(credit.from)),
-        EffectKind::Lent { to, seq } => {
-            (message.other_segment, message.loan) = (to, seq);
-            (Kind::Lent, None, None)
-        }
-        EffectKind::Landed { from, seq } => {
-            (message.other_segment, message.loan) = (from, seq);
-            (Kind::Landed, None, None)
-        }
-    };
-    message.set_kind(kind);
-    message.id = id.map(|id| RequestId {
-        created_at: Some(at(id.time_ms())),
-        name: id.name().to_owned(),
-    });
-    message.counterpart = counterpart.map_or_else(String::new, |account| account.to_string());
-    message
+        reference: reference.map_or_else(Vec::new, |Reference(bytes)| bytes.to_vec()),
+    }
 }

@@ -5,14 +5,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AccountFailure, AccountSegment, AccountSegments, CreateAccountRequest, Decision,
+        self, AccountFailure, AccountSegment, AccountSegments, CreateAccountRequest, Decision,
         Durability, FindResponse, GetBalanceResponse, LastSeenSegment, LostAccountSegment,
         RequestId, ReservationState, SweepAccountResponse,
     },
 };
 use ringfence_client::counter::{
-    self, Amount, Balance, Ended, Found, Inspection, LostSegment, Seen, Swept, Terms,
-    limits::REPLICAS_MAX,
+    self, Amount, Balance, BalanceAfter, Ended, Found, Inspection, LostSegment, Reference, Seen,
+    Swept, Terms, Unit,
+    limits::{REFERENCE_LEN, REPLICAS_MAX, UNIT_LEN_MAX},
     segment::{SegmentView, State},
 };
 
@@ -50,8 +51,33 @@ pub(super) fn terms(ask: &CreateAccountRequest) -> Result<Terms, Error> {
             .effects_max
             .map_or(defaults.effects_max, |most| most as usize),
         effects_for_ms: millis("effects_for", ask.effects_for)?.unwrap_or(defaults.effects_for_ms),
+        floor: ask.floor,
+        ceiling: ask.ceiling,
+        unit: unit(&ask.unit)?,
         ..defaults
     })
+}
+
+fn unit(code: &str) -> Result<Unit, Error> {
+    code.parse().map_err(|_| {
+        let limit = format!("at most {UNIT_LEN_MAX} of A-Z, a-z, 0-9, '-', '_' and '.'");
+        Error::invalid("unit", format!("{code:?}"), limit)
+    })
+}
+
+/// The caller's reference. Empty: none.
+pub(super) fn reference(bytes: &[u8]) -> Result<Option<Reference>, Error> {
+    match bytes.len() {
+        0 => Ok(None),
+        len => match bytes.try_into() {
+            Ok(bytes) => Ok(Some(Reference(bytes))),
+            Err(_) => {
+                let value = format!("{len} bytes long");
+                let limit = format!("{REFERENCE_LEN} bytes long, or empty");
+                Err(Error::invalid("reference", value, limit))
+            }
+        },
+    }
 }
 
 /// A durability, and its number of replicas.
@@ -83,6 +109,7 @@ fn millis(field: &str, length: Option<prost_types::Duration>) -> Result<Option<u
 
 pub(super) fn balance(balance: Balance) -> Result<GetBalanceResponse, Error> {
     Ok(GetBalanceResponse {
+        ledger: sum("ledger", balance.ledger)?,
         available: sum("available", balance.available)?,
         in_flight: sum("in_flight", balance.in_flight)?,
         held: sum("held", balance.held)?,
@@ -90,6 +117,19 @@ pub(super) fn balance(balance: Balance) -> Result<GetBalanceResponse, Error> {
         lost_segments: u32::try_from(balance.lost).unwrap_or(u32::MAX),
         counts_twice: balance.counts_twice,
     })
+}
+
+pub(super) fn balance_after(balance: BalanceAfter) -> v1::BalanceAfter {
+    let BalanceAfter {
+        ledger,
+        available,
+        held,
+    } = balance;
+    v1::BalanceAfter {
+        ledger,
+        available,
+        held,
+    }
 }
 
 /// The segments of an account may have more together than an answer can say.
@@ -156,7 +196,12 @@ pub(super) fn failure(error: Error) -> AccountFailure {
     }
 }
 
-pub(super) fn segments(Inspection { views, lost }: &Inspection) -> AccountSegments {
+pub(super) fn segments(found: &Inspection) -> AccountSegments {
+    let Inspection {
+        views,
+        lost,
+        details,
+    } = found;
     let present = |(&index, view): (&u32, &SegmentView)| AccountSegment {
         index,
         available: view.value,
@@ -176,6 +221,10 @@ pub(super) fn segments(Inspection { views, lost }: &Inspection) -> AccountSegmen
     AccountSegments {
         present: views.iter().map(present).collect(),
         lost: lost.0.iter().map(lost_one).collect(),
+        unit: details.unit.to_string(),
+        floor: details.floor,
+        ceiling: details.ceiling,
+        labels: details.labels.clone().into_iter().collect(),
     }
 }
 

@@ -17,10 +17,11 @@ use ringfence_api::{
         CloseAccountResponse, ConfirmRequest, ConfirmResponse, CreateAccountRequest,
         CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest, DepositResponse,
         FindRequest, FindResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
-        GetBalanceResponse, GetHistoryRequest, GetHistoryResponse, ListAccountsRequest,
-        ListAccountsResponse, ResegmentAccountRequest, ResegmentAccountResponse, ReserveRequest,
-        ReserveResponse, SweepAccountRequest, SweepAccountResponse, TransferRequest,
-        TransferResponse, change::Request as Change, counter_service_server::CounterService,
+        GetBalanceResponse, GetHistoryRequest, GetHistoryResponse, LabelAccountRequest,
+        LabelAccountResponse, ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest,
+        ResegmentAccountResponse, ReserveRequest, ReserveResponse, SweepAccountRequest,
+        SweepAccountResponse, TransferRequest, TransferResponse, change::Request as Change,
+        counter_service_server::CounterService,
     },
 };
 use ringfence_client::Client;
@@ -95,16 +96,16 @@ impl CounterService for Counters {
         &self,
         request: Request<DepositRequest>,
     ) -> Result<Response<DepositResponse>, Status> {
-        self.change(request.map(Change::Deposit)).await?;
-        Ok(Response::new(DepositResponse {}))
+        let (_, balance) = self.change(request.map(Change::Deposit)).await?;
+        Ok(Response::new(DepositResponse { balance }))
     }
 
     async fn deduct(
         &self,
         request: Request<DeductRequest>,
     ) -> Result<Response<DeductResponse>, Status> {
-        self.change(request.map(Change::Deduct)).await?;
-        Ok(Response::new(DeductResponse {}))
+        let (_, balance) = self.change(request.map(Change::Deduct)).await?;
+        Ok(Response::new(DeductResponse { balance }))
     }
 
     async fn get_balance(
@@ -130,32 +131,35 @@ impl CounterService for Counters {
         &self,
         request: Request<ReserveRequest>,
     ) -> Result<Response<ReserveResponse>, Status> {
-        let state = self.change(request.map(Change::Reserve)).await?.into();
-        Ok(Response::new(ReserveResponse { state }))
+        let (state, balance) = self.change(request.map(Change::Reserve)).await?;
+        let state = state.into();
+        Ok(Response::new(ReserveResponse { state, balance }))
     }
 
     async fn confirm(
         &self,
         request: Request<ConfirmRequest>,
     ) -> Result<Response<ConfirmResponse>, Status> {
-        let state = self.change(request.map(Change::Confirm)).await?.into();
-        Ok(Response::new(ConfirmResponse { state }))
+        let (state, balance) = self.change(request.map(Change::Confirm)).await?;
+        let state = state.into();
+        Ok(Response::new(ConfirmResponse { state, balance }))
     }
 
     async fn cancel(
         &self,
         request: Request<CancelRequest>,
     ) -> Result<Response<CancelResponse>, Status> {
-        let state = self.change(request.map(Change::Cancel)).await?.into();
-        Ok(Response::new(CancelResponse { state }))
+        let (state, balance) = self.change(request.map(Change::Cancel)).await?;
+        let state = state.into();
+        Ok(Response::new(CancelResponse { state, balance }))
     }
 
     async fn transfer(
         &self,
         request: Request<TransferRequest>,
     ) -> Result<Response<TransferResponse>, Status> {
-        self.change(request.map(Change::Transfer)).await?;
-        Ok(Response::new(TransferResponse {}))
+        let (_, balance) = self.change(request.map(Change::Transfer)).await?;
+        Ok(Response::new(TransferResponse { balance }))
     }
 
     async fn batch_change(
@@ -243,6 +247,22 @@ impl CounterService for Counters {
         let changed = deadline.run(counter.resegment(ask.segments)).await?;
         changed.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(ResegmentAccountResponse {}))
+    }
+
+    async fn label_account(
+        &self,
+        request: Request<LabelAccountRequest>,
+    ) -> Result<Response<LabelAccountResponse>, Status> {
+        let _admitted = work(&request, &request.get_ref().account)?;
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let set = ask.set.into_iter().map(|(name, value)| (name, Some(value)));
+        let removed = ask.remove.into_iter().map(|name| (name, None));
+        let labels = set.chain(removed).collect();
+        let counter = self.accounts.open(ask.account)?;
+        let labelled = deadline.run(counter.label(&labels)).await?;
+        labelled.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(LabelAccountResponse {}))
     }
 
     async fn close_account(

@@ -68,7 +68,7 @@ pub(super) async fn show(
 }
 
 impl Account {
-    fn of(name: String, Inspection { views, lost }: &Inspection) -> Self {
+    fn of(name: String, Inspection { views, lost, .. }: &Inspection) -> Self {
         let sum = |amount: fn(&SegmentView) -> i64| -> i128 {
             views.values().map(|view| i128::from(amount(view))).sum()
         };

@@ -9,9 +9,9 @@ use ringfence_api::{
         BatchChangeRequest, CancelRequest, Change, CloseAccountRequest, ConfirmRequest,
         CountDownLatchRequest, CreateAccountRequest, DeductRequest, DepositRequest, Durability,
         FindRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest, GetHistoryRequest,
-        GetLatchRequest, GetTopologyRequest, InspectRequest, ListAccountsRequest, ListRequest,
-        RemoveShardRequest, RequestId, ResegmentAccountRequest, ReserveRequest,
-        ResumeResizeRequest, SetLatchRequest, SweepAccountRequest, TransferRequest,
+        GetLatchRequest, GetTopologyRequest, InspectRequest, LabelAccountRequest,
+        ListAccountsRequest, ListRequest, RemoveShardRequest, RequestId, ResegmentAccountRequest,
+        ReserveRequest, ResumeResizeRequest, SetLatchRequest, SweepAccountRequest, TransferRequest,
         WaitLatchRequest, WeighShardRequest, admin_service_client::AdminServiceClient, change,
         counter_service_client::CounterServiceClient, latch_service_client::LatchServiceClient,
         lock_service_client::LockServiceClient,
@@ -123,6 +123,11 @@ impl Calls<'_> {
             segments: 1,
         };
         call!(self, counters.resegment_account(resegment));
+        let label = LabelAccountRequest {
+            account: at(),
+            ..LabelAccountRequest::default()
+        };
+        call!(self, counters.label_account(label));
         let close = CloseAccountRequest { account: at() };
         call!(self, counters.close_account(close));
         let sweep = SweepAccountRequest { account: at() };
@@ -172,7 +177,8 @@ impl Calls<'_> {
             counters.deposit(DepositRequest {
                 account,
                 id,
-                amount
+                amount,
+                ..DepositRequest::default()
             })
         );
         let (account, id) = request();
@@ -181,7 +187,8 @@ impl Calls<'_> {
             counters.deduct(DeductRequest {
                 account,
                 id,
-                amount
+                amount,
+                ..DeductRequest::default()
             })
         );
         let (account, id) = request();
@@ -190,6 +197,7 @@ impl Calls<'_> {
             id,
             amount,
             deadline: Some(at),
+            ..ReserveRequest::default()
         };
         call!(self, counters.reserve(reserve));
         let (account, id) = request();
@@ -202,6 +210,7 @@ impl Calls<'_> {
             id,
             amount,
             to: "mine/other".into(),
+            ..TransferRequest::default()
         };
         call!(self, counters.transfer(transfer));
         let (account, id) = request();
@@ -209,6 +218,7 @@ impl Calls<'_> {
             account,
             id,
             amount,
+            ..DepositRequest::default()
         });
         let change = Change {
             request: Some(deposit),
@@ -261,7 +271,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 32;
+const CALLS: usize = 33;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",

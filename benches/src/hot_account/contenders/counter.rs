@@ -92,7 +92,8 @@ impl Account for Coins {
     async fn deduct(&self, taker: Taker) -> Result<(), Failure> {
         let one = Amount::new(1).expect("1 is an amount");
         let counter = &self.of[&taker.of];
-        Ok(counter.deduct(&self.counters.new_request(), one).await?)
+        counter.deduct(&self.counters.new_request(), one).await?;
+        Ok(())
     }
 
     async fn keep(&self, takers: usize) {

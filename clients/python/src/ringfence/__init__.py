@@ -24,6 +24,7 @@ from ._blocking import (
 from ._durations import Duration
 from ._requests import (
     Balance,
+    BalanceAfter,
     Change,
     Changed,
     Decision,
@@ -63,6 +64,7 @@ from .errors import (
     NotAcquired,
     NotAllowed,
     OtherKind,
+    OtherUnit,
     OutOfRange,
     RequestCancelled,
     RingfenceError,
@@ -84,6 +86,7 @@ __all__ = [
     "AccountExists",
     "AccountState",
     "Balance",
+    "BalanceAfter",
     "Change",
     "Changed",
     "Client",
@@ -121,6 +124,7 @@ __all__ = [
     "NotAcquired",
     "NotAllowed",
     "OtherKind",
+    "OtherUnit",
     "OutOfRange",
     "Outcome",
     "RequestCancelled",

@@ -42,6 +42,7 @@ _ANSWERS: dict[tuple[str, str], Any] = {
     ("CounterService", "ListAccounts"): counter_pb2.ListAccountsResponse,
     ("CounterService", "GetAccount"): counter_pb2.GetAccountResponse,
     ("CounterService", "ResegmentAccount"): counter_pb2.ResegmentAccountResponse,
+    ("CounterService", "LabelAccount"): counter_pb2.LabelAccountResponse,
     ("CounterService", "CloseAccount"): counter_pb2.CloseAccountResponse,
     ("LatchService", "SetLatch"): latch_pb2.SetLatchResponse,
     ("LatchService", "CountDownLatch"): latch_pb2.CountDownLatchResponse,

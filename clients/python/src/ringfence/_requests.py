@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import time
 import uuid
-from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple, Union
+from dataclasses import dataclass, field
+from typing import Any, List, Mapping, Optional, Tuple, Union
 
 from ._durations import Duration, seconds
 from .errors import InvalidInput, RingfenceError, from_failure
@@ -29,11 +29,14 @@ class RequestId:
     created_at_ms: int
     #: No other request of the account has this name at that time. 1 to 128 bytes.
     name: str
+    #: 16 bytes of your choice, or none: the log of the account keeps them with the effect of a deposit, deduction,
+    #: reservation or transfer. They are not part of the id. Refused if the account has no log.
+    reference: bytes = field(default=b"", compare=False)
 
     @classmethod
-    def new(cls, name: Optional[str] = None) -> RequestId:
+    def new(cls, name: Optional[str] = None, reference: bytes = b"") -> RequestId:
         """An id of now. The default for the name is random."""
-        return cls(time.time_ns() // 1_000_000, name or uuid.uuid4().hex)
+        return cls(time.time_ns() // 1_000_000, name or uuid.uuid4().hex, reference)
 
     def message(self) -> counter_pb2.RequestId:
         message = counter_pb2.RequestId(name=self.name)
@@ -45,7 +48,9 @@ class RequestId:
 class Balance:
     """A balance, in the smallest unit."""
 
-    #: The amount that can be spent, with the part that moves between segments.
+    #: What the account has: available and held, without its credit line. Below 0 if it uses that.
+    ledger: int
+    #: The amount that can be spent, with the part that moves between segments and the credit line.
     available: int
     #: The amount set aside in addition, by reservations and transfers.
     held: int
@@ -59,12 +64,25 @@ class Balance:
     @classmethod
     def of(cls, answer: counter_pb2.GetBalanceResponse) -> Balance:
         return cls(
+            answer.ledger,
             answer.available,
             answer.held,
             answer.losses,
             answer.lost_segments,
             answer.counts_twice,
         )
+
+
+@dataclass(frozen=True)
+class BalanceAfter:
+    """The balance of an account just after a request, or at a repeat of it."""
+
+    #: What the account has: available and held, without its credit line.
+    ledger: int
+    #: The amount that can be spent, with the credit line.
+    available: int
+    #: The amount set aside in addition.
+    held: int
 
 
 class Reservation(enum.Enum):
@@ -203,6 +221,8 @@ class Effect:
     #: Whether effects of the segment are missing before it: dropped because of their age or number, or lost by the
     #: server.
     follows_gap: bool = False
+    #: The reference that came with the request.
+    reference: Optional[bytes] = None
 
     @classmethod
     def of(cls, effect: counter_pb2.AccountEffect) -> Effect:
@@ -224,6 +244,7 @@ class Effect:
             effect.counterpart or None,
             (effect.other_segment, effect.loan) if moves else None,
             effect.follows_gap,
+            effect.reference or None,
         )
 
 
@@ -311,12 +332,20 @@ class Changed:
     error: Optional[RingfenceError] = None
     #: The state of the reservation, of a change that is about one.
     reservation: Optional[Reservation] = None
+    #: The balance after it. None: the account has several segments, or the change failed.
+    balance: Optional[BalanceAfter] = None
 
     @classmethod
-    def of(cls, answer: counter_pb2.ChangeAnswer) -> Changed:
-        if answer.HasField("failure"):
-            return cls(from_failure(answer.failure.error, answer.failure.message))
-        return cls(None, Reservation(answer.state) if answer.state else None)
+    def of(cls, answer: Any) -> Changed:
+        """The answer to a call, or to one change of many."""
+        failure = getattr(answer, "failure", None)
+        if failure is not None and answer.HasField("failure"):
+            return cls(from_failure(failure.error, failure.message))
+        state, balance = getattr(answer, "state", 0), None
+        if answer.HasField("balance"):
+            after = answer.balance
+            balance = BalanceAfter(after.ledger, after.available, after.held)
+        return cls(None, Reservation(state) if state else None, balance)
 
 
 def _account(name: str, namespace: str) -> counter_pb2.Account:
@@ -347,10 +376,20 @@ def create(
     ids_max: int,
     effects_max: Optional[int],
     effects_for: Optional[Duration],
+    floor: int,
+    ceiling: Optional[int],
+    unit: str,
 ) -> Request:
     kind, replicas = _survives(durability)
     message = counter_pb2.CreateAccountRequest(
-        account=account, segments=segments, durability=kind, replicas=replicas, ids_max=ids_max
+        account=account,
+        segments=segments,
+        durability=kind,
+        replicas=replicas,
+        ids_max=ids_max,
+        floor=floor,
+        ceiling=ceiling,
+        unit=unit,
     )
     if effects_max is not None:
         message.effects_max = effects_max
@@ -383,12 +422,16 @@ def _survives(durability: str) -> Tuple[counter_pb2.Durability, int]:
 
 
 def deposit(account: counter_pb2.Account, request: RequestId, amount: int) -> Request:
-    message = counter_pb2.DepositRequest(account=account, id=request.message(), amount=amount)
+    message = counter_pb2.DepositRequest(
+        account=account, id=request.message(), amount=amount, reference=request.reference
+    )
     return "Deposit", message
 
 
 def deduct(account: counter_pb2.Account, request: RequestId, amount: int) -> Request:
-    message = counter_pb2.DeductRequest(account=account, id=request.message(), amount=amount)
+    message = counter_pb2.DeductRequest(
+        account=account, id=request.message(), amount=amount, reference=request.reference
+    )
     return "Deduct", message
 
 
@@ -399,7 +442,9 @@ def balance(account: counter_pb2.Account, exact: bool) -> Request:
 def reserve(
     account: counter_pb2.Account, request: RequestId, amount: int, deadline: float
 ) -> Request:
-    message = counter_pb2.ReserveRequest(account=account, id=request.message(), amount=amount)
+    message = counter_pb2.ReserveRequest(
+        account=account, id=request.message(), amount=amount, reference=request.reference
+    )
     message.deadline.FromMilliseconds(round(deadline * 1000))
     return "Reserve", message
 
@@ -414,7 +459,11 @@ def cancel(account: counter_pb2.Account, request: RequestId) -> Request:
 
 def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: str) -> Request:
     message = counter_pb2.TransferRequest(
-        account=account, id=request.message(), amount=amount, to=to
+        account=account,
+        id=request.message(),
+        amount=amount,
+        to=to,
+        reference=request.reference,
     )
     return "Transfer", message
 
@@ -455,6 +504,16 @@ def get_account(account: counter_pb2.Account) -> Request:
 def resegment(account: counter_pb2.Account, segments: int) -> Request:
     message = counter_pb2.ResegmentAccountRequest(account=account, segments=segments)
     return "ResegmentAccount", message
+
+
+def label(account: counter_pb2.Account, labels: Mapping[str, Optional[str]]) -> Request:
+    message = counter_pb2.LabelAccountRequest(account=account)
+    for name, value in labels.items():
+        if value is None:
+            message.remove.append(name)
+        else:
+            message.set[name] = value
+    return "LabelAccount", message
 
 
 def close_account(account: counter_pb2.Account) -> Request:

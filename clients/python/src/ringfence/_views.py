@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Mapping, Optional, Tuple
 
 from .errors import RingfenceError, ShardUnavailable, from_failure
 from .v1 import counter_pb2, lock_pb2
@@ -208,7 +208,7 @@ class LostSegment:
 
 @dataclass(frozen=True)
 class AccountState:
-    """The segments of an account, not read at one instant."""
+    """An account, and its segments, not read at one instant."""
 
     #: The number of segments that take new requests. None: it is being changed.
     homes: Optional[int]
@@ -216,11 +216,22 @@ class AccountState:
     segments: Tuple[Segment, ...]
     #: The segments that are lost with their shards.
     lost: Tuple[LostSegment, ...]
+    #: The unit of its amounts. Empty: none.
+    unit: str
+    #: The least ledger balance: below 0 by its credit line.
+    floor: int
+    #: The greatest ledger balance. None: no limit.
+    ceiling: Optional[int]
+    labels: Mapping[str, str]
 
     @classmethod
     def of(cls, answer: counter_pb2.GetAccountResponse) -> AccountState:
         homes = answer.homes if answer.HasField("homes") else None
-        return cls(homes, *_segments(answer.segments))
+        found = answer.segments
+        ceiling = found.ceiling if found.HasField("ceiling") else None
+        return cls(
+            homes, *_segments(found), found.unit, found.floor, ceiling, dict(found.labels)
+        )
 
 
 @dataclass(frozen=True)
@@ -234,6 +245,8 @@ class ListedAccount:
     lost: Tuple[LostSegment, ...]
     #: Why they could not be read.
     error: Optional[RingfenceError]
+    unit: str
+    labels: Mapping[str, str]
 
 
 class AccountListing:
@@ -247,7 +260,10 @@ class AccountListing:
         for one in page.accounts:
             failed = one.HasField("failure")
             error = from_failure(one.failure.error, one.failure.message) if failed else None
-            yield ListedAccount(one.name, *_segments(one.segments), error)
+            found = one.segments
+            yield ListedAccount(
+                one.name, *_segments(found), error, found.unit, dict(found.labels)
+            )
 
     def end(self) -> None:
         """Raises an error if accounts may be missing."""

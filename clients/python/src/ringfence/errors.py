@@ -112,6 +112,10 @@ class TransferRefused(RingfenceError):
     """The destination refused the transfer. The amount is back in the source account."""
 
 
+class OtherUnit(RingfenceError):
+    """The destination of the transfer has another unit. Nothing was taken."""
+
+
 class TransferUnfinished(RingfenceError):
     """The transfer has left the source and has not arrived. Repeat it with the same request id."""
 
@@ -149,7 +153,7 @@ class IdInFuture(RingfenceError):
 
 
 class OutOfRange(RingfenceError):
-    """The amount does not fit into the segment, or the balance not into the answer."""
+    """The amount does not fit into the segment, or below the ceiling; or the balance not into the answer."""
 
 
 #: The class of each reason.
@@ -191,6 +195,7 @@ _CLASSES: dict[str, type[RingfenceError]] = {
     "ID_IN_FUTURE": IdInFuture,
     "TOO_MANY_IDS": LimitReached,
     "OUT_OF_RANGE": OutOfRange,
+    "OTHER_UNIT": OtherUnit,
 }
 
 

@@ -1,12 +1,15 @@
 //! Effects as the scripts store them: `redis/lua/counter/segment/log.lua` has the form.
 
 use ringfence_segment_lock::{
-    Account, Amount, RequestId,
+    Account, Amount, Reference, RequestId,
     segment::{Effect, EffectKind},
 };
 
 use super::texts::{credit_of, credit_text, ended_of, id_text, number_of, pair, push_ended};
 use crate::name::push_decimal;
+
+/// Stands before a reference.
+const MARK: u8 = b'~';
 
 /// The letter of an effect, and the text after its amount.
 fn kind_text(kind: &EffectKind) -> (u8, Vec<u8>) {
@@ -53,16 +56,36 @@ fn kind_of(letter: u8, text: &[u8]) -> Option<EffectKind> {
 }
 
 /// Appends the effect of a deposit, or else of a deduction, as it stands in a chunk.
-pub(crate) fn push_change(to: &mut Vec<u8>, is_deposit: bool, amount: Amount, id: &RequestId) {
+pub(crate) fn push_change(
+    to: &mut Vec<u8>,
+    is_deposit: bool,
+    amount: Amount,
+    (id, reference): (&RequestId, Option<Reference>),
+) {
     let letter = if is_deposit { b'+' } else { b'-' };
-    push_effect(to, letter, amount, |to| push_ended(to, id, &[]));
+    push_effect(to, (letter, amount, reference), |to| {
+        push_ended(to, id, &[]);
+    });
+}
+
+/// A reference as it stands in an effect; nothing without one.
+pub(crate) fn reference_text(reference: Option<Reference>) -> Vec<u8> {
+    reference.map_or_else(Vec::new, |Reference(bytes)| [&[MARK][..], &bytes].concat())
 }
 
 /// Appends an effect without its number, time and money.
-fn push_effect(to: &mut Vec<u8>, letter: u8, amount: Amount, text: impl FnOnce(&mut Vec<u8>)) {
+fn push_effect(
+    to: &mut Vec<u8>,
+    (letter, amount, reference): (u8, Amount, Option<Reference>),
+    text: impl FnOnce(&mut Vec<u8>),
+) {
     let at = to.len();
     to.extend_from_slice(&[0, 0, letter]);
     push_decimal(to, amount.get().unsigned_abs());
+    if let Some(Reference(bytes)) = reference {
+        to.push(MARK);
+        to.extend_from_slice(&bytes);
+    }
     to.push(b':');
     text(to);
     let len = u16::try_from(to.len() - at - 2).expect("names are short");
@@ -73,9 +96,8 @@ fn push_effect(to: &mut Vec<u8>, letter: u8, amount: Amount, text: impl FnOnce(&
 pub fn chunk(effect: &Effect) -> Vec<u8> {
     let mut body = Vec::new();
     let (letter, text) = kind_text(&effect.kind);
-    push_effect(&mut body, letter, effect.amount, |to| {
-        to.extend_from_slice(&text);
-    });
+    let head = (letter, effect.amount, effect.reference);
+    push_effect(&mut body, head, |to| to.extend_from_slice(&text));
     let (value, held) = effect.kind.signs();
     let amount = effect.amount.get();
     let Effect { number, at_ms, .. } = effect;
@@ -100,8 +122,7 @@ pub fn effects(mut chunks: &[u8]) -> Option<Vec<Effect>> {
         let (mut body, behind) = rest.split_at_checked(usize::try_from(len).ok()?)?;
         let mut last = (value, held);
         for number in first..first + count {
-            let (effect, rest) = read_effect(body)?;
-            let (kind, amount) = effect;
+            let ((kind, amount, reference), rest) = read_effect(body)?;
             let signs = kind.signs();
             last = (
                 last.0.checked_add(signs.0 * amount.get())?,
@@ -114,6 +135,7 @@ pub fn effects(mut chunks: &[u8]) -> Option<Vec<Effect>> {
                 amount,
                 value: last.0,
                 held: last.1,
+                reference,
             });
             body = rest;
         }
@@ -122,14 +144,23 @@ pub fn effects(mut chunks: &[u8]) -> Option<Vec<Effect>> {
     Some(found)
 }
 
-fn read_effect(body: &[u8]) -> Option<((EffectKind, Amount), &[u8])> {
+fn read_effect(body: &[u8]) -> Option<((EffectKind, Amount, Option<Reference>), &[u8])> {
     let (len, body) = body.split_at_checked(2)?;
     let len = u16::from_be_bytes([len[0], len[1]]);
     let (effect, rest) = body.split_at_checked(usize::from(len))?;
     let (&letter, effect) = effect.split_first()?;
-    let (amount, text) = pair(effect)?;
+    let digits = effect.iter().take_while(|byte| byte.is_ascii_digit());
+    let (amount, behind) = effect.split_at(digits.count());
+    let (reference, behind) = match behind.strip_prefix(&[MARK]) {
+        Some(behind) => {
+            let (bytes, behind) = behind.split_first_chunk()?;
+            (Some(Reference(*bytes)), behind)
+        }
+        None => (None, behind),
+    };
+    let text = behind.strip_prefix(b":")?;
     let amount: Amount = number_of(amount)?;
-    Some(((kind_of(letter, text)?, amount), rest))
+    Some(((kind_of(letter, text)?, amount, reference), rest))
 }
 
 #[cfg(test)]
@@ -175,6 +206,8 @@ mod tests {
                 amount,
                 value,
                 held,
+                // Any bytes, also those that stand for something here.
+                reference: (number % 2 == 0).then_some(Reference(*b":~+1:\0\n~0123456:")),
             });
         }
         let chunks: Vec<u8> = written.iter().flat_map(chunk).collect();

@@ -14,8 +14,8 @@ pub(crate) mod texts;
 
 use std::collections::BTreeMap;
 
-pub(crate) use effects::push_change;
 pub use effects::{chunk, effects};
+pub(crate) use effects::{push_change, reference_text};
 
 /// The type of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

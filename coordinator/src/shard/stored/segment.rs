@@ -8,7 +8,7 @@ use super::{
     place,
     texts::{
         KEY_LEN, caller_text, content_bytes, credit_key, credit_text, durability_text, id_key,
-        open_text, state_text,
+        limits_text, open_text, state_text,
     },
 };
 
@@ -105,6 +105,9 @@ impl Stored {
             self.put(SEGMENT, "log", log);
         }
         self.put(SEGMENT, "durability", durability_text(terms.durability));
+        if let Some(limits) = limits_text(&terms) {
+            self.put(SEGMENT, "limits", limits);
+        }
         let frozen = segment.frozen.map_or_else(Vec::new, |frozen| {
             let until = format!("{} ", frozen.until_ms);
             [until.as_bytes(), &caller_text(frozen.caller)].concat()

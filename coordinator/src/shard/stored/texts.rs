@@ -3,7 +3,7 @@
 //! Ids as texts sort as the ids do, so sorted sets keep their order.
 
 use ringfence_segment_lock::{
-    Account, Caller, Durability, RequestId,
+    Account, Caller, Durability, RequestId, Terms,
     segment::{Channel, CreditId, State},
 };
 
@@ -221,6 +221,16 @@ pub(crate) fn caller_pieces(caller: Caller) -> ([u8; 33], Decimal) {
     let mut process = [b':'; 33];
     process[..32].copy_from_slice(&hex::<32>(caller.process));
     (process, Decimal::of(caller.call))
+}
+
+/// The most that a segment may have; the credit line, if that is the account's ceiling; and the unit. `None`: the usual
+/// ones.
+pub(crate) fn limits_text(terms: &Terms) -> Option<String> {
+    if terms.ceiling.is_none() && terms.unit.is_none() {
+        return None;
+    }
+    let credit = terms.ceiling.map_or(0, |_| terms.credit());
+    Some(format!("{} {credit} {}", terms.owned_max(), terms.unit))
 }
 
 /// A word, or a number of replicas.

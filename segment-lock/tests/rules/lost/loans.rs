@@ -85,6 +85,7 @@ fn replace(scene: &Scene) -> Replace {
         create: Create {
             prepare: prepare(1, 0),
             terms: TERMS,
+            credit: 0,
         },
         losses: 0,
         at_ms: scene.now(),

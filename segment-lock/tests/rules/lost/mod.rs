@@ -131,7 +131,7 @@ async fn every_call_says_which_segments_are_lost_and_what_was_in_them() {
     assert_eq!(lost_in(again.await), said);
     let swept = a.sweep().await.unwrap();
     assert_eq!(lost_in(Err::<(), _>(swept.errors[0].clone())), said);
-    let Inspection { views, lost } = a.inspect().await.unwrap();
+    let Inspection { views, lost, .. } = a.inspect().await.unwrap();
     assert_eq!(views.keys().copied().collect::<Vec<_>>(), [0]);
     assert_eq!(lost.0[0].last_seen.unwrap().at_ms, NOW);
     let error = a.deduct(&request, amount(1)).await.unwrap_err();
@@ -419,6 +419,7 @@ fn a_replacement_is_in_doubt_until_it_is_accepted_as_it_was_read() {
         create: Create {
             prepare: prepare(2, 0),
             terms: TERMS,
+            credit: 0,
         },
         losses: 2,
         at_ms: NOW,

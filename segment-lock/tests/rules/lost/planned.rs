@@ -42,7 +42,16 @@ impl Scene {
         for index in 0..2 {
             assert_eq!(self.tell(index, prepare.clone()).await, Ok(Reply::Prepared));
         }
-        let created = self.tell(2, Create { prepare, terms }).await;
+        let created = self
+            .tell(
+                2,
+                Create {
+                    prepare,
+                    terms,
+                    credit: 0,
+                },
+            )
+            .await;
         assert_eq!(created, Ok(Reply::Prepared));
         (version, manifest.commit(2).unwrap())
     }

@@ -20,6 +20,7 @@ fn credit(id: &RequestId, from: &str, value: i64, to: &str) -> GiveCredit {
         },
         content: transfer(value, to).digest(),
         amount: amount(value),
+        unit: Unit::NONE,
         generation: 1,
         caller: OTHER,
     }
@@ -49,7 +50,7 @@ async fn sent_from_b(scene: &Scene) -> (Counter, RequestId) {
         ..op("over", transfer(20, "a"))
     };
     let sent = scene.memory.call(&at("b", 0), sent.into()).await.unwrap();
-    assert!(matches!(sent, Ok(Reply::Recorded(State::Sent { .. }))));
+    assert!(matches!(sent, Ok(Reply::Recorded(State::Sent { .. }, _))));
     (b, over)
 }
 

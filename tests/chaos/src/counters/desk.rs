@@ -129,11 +129,18 @@ impl Desk {
         answer
     }
 
+    /// Writes down that an account came with its credit line, as if somebody had brought it.
+    pub fn credited(&self, call: &Call) -> Answer {
+        let number = self.log.asked(call);
+        self.log.answered(number, &Answer::Done);
+        Answer::Done
+    }
+
     async fn make(&self, call: &Call) -> Result<Answer, CounterError> {
         Ok(match call {
             Call::Change(order) => self.change(order).await?,
-            Call::Confirm(order) => ended(self.account(order).confirm(&id(order)).await?),
-            Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?),
+            Call::Confirm(order) => ended(self.account(order).confirm(&id(order)).await?.outcome),
+            Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?.outcome),
             Call::Find(order) => found(self.account(order).find(&id(order)).await?),
             Call::Exact(account) => balance(self.numbered(*account).exact_balance().await?),
             Call::Fast(account) => balance(self.accounts[*account].balance().await?),
@@ -146,16 +153,18 @@ impl Desk {
         let (account, id) = (self.account(order), id(order));
         let amount = Amount::new(order.amount).expect("orders are about something");
         match order.deed {
-            Deed::Deposit => account.deposit(&id, amount).await?,
-            Deed::Deduct => account.deduct(&id, amount).await?,
+            Deed::Deposit => _ = account.deposit(&id, amount).await?,
+            Deed::Deduct => _ = account.deduct(&id, amount).await?,
             Deed::Transfer(to) => {
                 account.transfer(&id, amount, self.numbered(to)).await?;
             }
             Deed::Reserve(deadline_ms) => {
-                return Ok(match account.reserve(&id, amount, deadline_ms).await? {
-                    Reserved::Held => Answer::Held,
-                    Reserved::Ended(end) => ended(end),
-                });
+                return Ok(
+                    match account.reserve(&id, amount, deadline_ms).await?.outcome {
+                        Reserved::Held => Answer::Held,
+                        Reserved::Ended(end) => ended(end),
+                    },
+                );
             }
         }
         Ok(Answer::Done)
@@ -238,6 +247,17 @@ impl Desk {
         let counter = self.numbered(account);
         let (mut logged, mut from) = (Logged::default(), HistoryCursor::default());
         let mut segments: HashMap<u32, (i64, i64)> = HashMap::new();
+        let credit = -counter.inspect().await?.details.floor;
+        if credit > 0 {
+            segments.insert(0, (credit, 0));
+            logged.available = credit;
+            logged.effects.push(LoggedEffect {
+                account,
+                name: "funds".into(),
+                word: EffectWord::Deposited,
+                amount: credit,
+            });
+        }
         loop {
             let page = counter.history(&from, PAGE).await?;
             for found in page.effects {

@@ -34,7 +34,7 @@ pub async fn a_moved_counter_is_unchanged(fixture: &dyn Fixture) {
     let held = desk.count(&key, reserve("reservation", 2)).await;
     let is_held = matches!(
         held,
-        CounterReply::Segment(Ok(Told::Recorded(State::Held { .. })))
+        CounterReply::Segment(Ok(Told::Recorded(State::Held { .. }, _)))
     );
     assert!(is_held, "{held:?}");
     assert_eq!(desk.view(&key).await, view, "repeats change nothing");

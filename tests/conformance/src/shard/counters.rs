@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringfence_segment_lock::{
     Change, Durability,
-    segment::{Inspect, Refusal, Reply as Said, Request, SegmentView, State},
+    segment::{Inspect, Money, Refusal, Reply as Said, Request, SegmentView, State},
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
         Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, incarnation, marked_quiet,
         nonce, quiet_mark, slot_count,
     },
-    hands::{amount, create, deposit, op},
+    hands::{amount, create, deposit, leave_money_out, op},
     movers::{MOVE, quiet_beside_sealed},
     slots::elsewhere,
 };
@@ -47,9 +47,10 @@ fn swap(expected: u64, manifest: &str) -> CounterOp {
 }
 
 fn done() -> CounterReply {
-    CounterReply::Segment(Ok(Said::Recorded(State::Done)))
+    CounterReply::Segment(Ok(Said::Recorded(State::Done, Money::default())))
 }
 
+/// The answers, apart from the money after each.
 async fn asked(
     desk: &mut Desk,
     batch: impl IntoIterator<Item = (&LockKey, CounterOp)>,
@@ -61,7 +62,9 @@ async fn asked(
         op,
     });
     let requests: Vec<_> = requests.collect();
-    desk.counters.call(&requests).await
+    let mut answers = desk.counters.call(&requests).await?;
+    answers.replies.iter_mut().for_each(leave_money_out);
+    Ok(answers)
 }
 
 async fn one(desk: &mut Desk, key: &LockKey, op: CounterOp) -> CounterReply {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
-    segment::{Create, Inspect, Op, Prepare, Reply as Told, SegmentView, State},
+    segment::{Create, Inspect, Money, Op, Prepare, Reply as Told, SegmentView, State},
 };
 
 use super::{
@@ -41,7 +41,21 @@ pub(super) fn create() -> CounterOp {
         manifest: "layout".into(),
     };
     let terms = Terms::in_memory();
-    CounterOp::Segment(Create { prepare, terms }.into())
+    CounterOp::Segment(
+        Create {
+            prepare,
+            terms,
+            credit: 0,
+        }
+        .into(),
+    )
+}
+
+/// Two answers to the same request may have other money after it.
+pub(super) fn leave_money_out(reply: &mut CounterReply) {
+    if let CounterReply::Segment(Ok(Told::Recorded(_, money))) = reply {
+        *money = Money::default();
+    }
 }
 
 pub(super) fn amount(units: i64) -> Amount {
@@ -55,6 +69,7 @@ pub(super) fn op(name: &str, change: Change) -> CounterOp {
         generation: 1,
         lands: Vec::new(),
         logged: true,
+        reference: None,
         caller: Caller {
             process: 1,
             call: 1,
@@ -109,8 +124,9 @@ impl Desk {
     }
 
     pub(super) async fn deposits(&mut self, key: &LockKey, name: &str, units: i64) {
-        let reply = self.count(key, deposit(name, units)).await;
-        let done = CounterReply::Segment(Ok(Told::Recorded(State::Done)));
+        let mut reply = self.count(key, deposit(name, units)).await;
+        leave_money_out(&mut reply);
+        let done = CounterReply::Segment(Ok(Told::Recorded(State::Done, Money::default())));
         assert_eq!(reply, done, "{name}");
     }
 

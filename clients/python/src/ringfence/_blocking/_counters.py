@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from .. import _requests, _rules
 from .._durations import Duration, seconds
-from .._requests import Balance, Found, History, RequestId, Reservation
+from .._requests import Balance, Changed, Found, History, RequestId
 from .._views import AccountState
 from ..v1 import counter_pb2
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Account:
-    """An account of the counters. Amounts are in the smallest unit.
+    """An account of the counters. Amounts are in the smallest unit. A change returns the balance after it.
 
     Each call repeats itself after a failure, as long as the client's ``timeout`` allows.
     """
@@ -38,6 +38,9 @@ class Account:
         ids_max: int = 0,
         effects_max: Optional[int] = None,
         effects_for: Optional[Duration] = None,
+        floor: int = 0,
+        ceiling: Optional[int] = None,
+        unit: str = "",
     ) -> None:
         """Creates it, or finds it with the same terms: :class:`AccountExists` with others.
 
@@ -58,6 +61,12 @@ class Account:
             The number of effects that a segment keeps in its log. 0: no log. Default: 100,000.
         ``effects_for``
             How long an effect is kept: at most 10 years. Default: 7 days.
+        ``floor``
+            The least ledger balance: 0, or below 0 by a credit line, which can be spent.
+        ``ceiling``
+            The greatest ledger balance. Only with one segment. Deposits beyond are refused, and transfers return.
+        ``unit``
+            The code of the unit, at most 16 characters. There are no transfers between different units.
         """
         self._run(
             *_requests.create(
@@ -70,37 +79,40 @@ class Account:
                 ids_max,
                 effects_max,
                 effects_for,
+                floor,
+                ceiling,
+                unit,
             )
         )
 
-    def deposit(self, request: RequestId, amount: int) -> None:
+    def deposit(self, request: RequestId, amount: int) -> Changed:
         """Adds an amount. A repeat of the request has no second effect."""
-        self._run(*_requests.deposit(self._account, request, amount))
+        return Changed.of(self._run(*_requests.deposit(self._account, request, amount)))
 
-    def deduct(self, request: RequestId, amount: int) -> None:
+    def deduct(self, request: RequestId, amount: int) -> Changed:
         """Takes an amount. :class:`Insufficient` if the whole account has less."""
-        self._run(*_requests.deduct(self._account, request, amount))
+        return Changed.of(self._run(*_requests.deduct(self._account, request, amount)))
 
     def balance(self, exact: bool = False) -> Balance:
         """Its balance; with ``exact``, of one instant, which costs more."""
         return Balance.of(self._run(*_requests.balance(self._account, exact)))
 
-    def reserve(self, request: RequestId, amount: int, deadline: float) -> Reservation:
+    def reserve(self, request: RequestId, amount: int, deadline: float) -> Changed:
         """Sets an amount aside until ``deadline``, in seconds since 1970: the same in each repeat."""
         answer = self._run(*_requests.reserve(self._account, request, amount, deadline))
-        return Reservation(answer.state)
+        return Changed.of(answer)
 
-    def confirm(self, request: RequestId) -> Reservation:
+    def confirm(self, request: RequestId) -> Changed:
         """Spends what was reserved by that request, unless it has ended before."""
-        return Reservation((self._run(*_requests.confirm(self._account, request))).state)
+        return Changed.of(self._run(*_requests.confirm(self._account, request)))
 
-    def cancel(self, request: RequestId) -> Reservation:
+    def cancel(self, request: RequestId) -> Changed:
         """Gives back what was reserved by that request, unless it has ended before."""
-        return Reservation((self._run(*_requests.cancel(self._account, request))).state)
+        return Changed.of(self._run(*_requests.cancel(self._account, request)))
 
-    def transfer(self, request: RequestId, amount: int, to: str) -> None:
+    def transfer(self, request: RequestId, amount: int, to: str) -> Changed:
         """Moves an amount to another account of the namespace."""
-        self._run(*_requests.transfer(self._account, request, amount, to))
+        return Changed.of(self._run(*_requests.transfer(self._account, request, amount, to)))
 
     def find(self, request: RequestId) -> Found:
         """What was decided on a request, of whatever kind. Decides nothing."""
@@ -121,8 +133,12 @@ class Account:
         request = _requests.history(self._account, cursor, since, limit)
         return History.of(self._run(*request))
 
+    def label(self, labels: Mapping[str, Optional[str]]) -> None:
+        """Sets labels, and removes those that are None. The others stay. A repeat has no second effect."""
+        self._run(*_requests.label(self._account, labels))
+
     def inspect(self) -> AccountState:
-        """Its segments. The API tells neither its durability nor its other terms."""
+        """Its segments, unit, limits and labels. The API does not tell its other terms."""
         return AccountState.of(self._run(*_requests.get_account(self._account)))
 
     def resegment(self, segments: int) -> None:

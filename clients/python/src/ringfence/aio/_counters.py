@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from .. import _requests, _rules
 from .._durations import Duration, seconds
-from .._requests import Balance, Found, History, RequestId, Reservation
+from .._requests import Balance, Changed, Found, History, RequestId
 from .._views import AccountState
 from ..v1 import counter_pb2
 
@@ -35,6 +35,9 @@ class Account:
         ids_max: int = 0,
         effects_max: Optional[int] = None,
         effects_for: Optional[Duration] = None,
+        floor: int = 0,
+        ceiling: Optional[int] = None,
+        unit: str = "",
     ) -> None:
         """Creates it, or finds it with the same terms: see :meth:`ringfence.Account.create`."""
         await self._run(
@@ -48,37 +51,40 @@ class Account:
                 ids_max,
                 effects_max,
                 effects_for,
+                floor,
+                ceiling,
+                unit,
             )
         )
 
-    async def deposit(self, request: RequestId, amount: int) -> None:
+    async def deposit(self, request: RequestId, amount: int) -> Changed:
         """Adds an amount. A repeat of the request has no second effect."""
-        await self._run(*_requests.deposit(self._account, request, amount))
+        return Changed.of(await self._run(*_requests.deposit(self._account, request, amount)))
 
-    async def deduct(self, request: RequestId, amount: int) -> None:
+    async def deduct(self, request: RequestId, amount: int) -> Changed:
         """Takes an amount. :class:`ringfence.Insufficient` if the whole account has less."""
-        await self._run(*_requests.deduct(self._account, request, amount))
+        return Changed.of(await self._run(*_requests.deduct(self._account, request, amount)))
 
     async def balance(self, exact: bool = False) -> Balance:
         """Its balance; with ``exact``, of one instant, which costs more."""
         return Balance.of(await self._run(*_requests.balance(self._account, exact)))
 
-    async def reserve(self, request: RequestId, amount: int, deadline: float) -> Reservation:
+    async def reserve(self, request: RequestId, amount: int, deadline: float) -> Changed:
         """Sets an amount aside until ``deadline``, in seconds since 1970: the same in each repeat."""
         answer = await self._run(*_requests.reserve(self._account, request, amount, deadline))
-        return Reservation(answer.state)
+        return Changed.of(answer)
 
-    async def confirm(self, request: RequestId) -> Reservation:
+    async def confirm(self, request: RequestId) -> Changed:
         """Spends what was reserved by that request, unless it has ended before."""
-        return Reservation((await self._run(*_requests.confirm(self._account, request))).state)
+        return Changed.of(await self._run(*_requests.confirm(self._account, request)))
 
-    async def cancel(self, request: RequestId) -> Reservation:
+    async def cancel(self, request: RequestId) -> Changed:
         """Gives back what was reserved by that request, unless it has ended before."""
-        return Reservation((await self._run(*_requests.cancel(self._account, request))).state)
+        return Changed.of(await self._run(*_requests.cancel(self._account, request)))
 
-    async def transfer(self, request: RequestId, amount: int, to: str) -> None:
+    async def transfer(self, request: RequestId, amount: int, to: str) -> Changed:
         """Moves an amount to another account of the namespace."""
-        await self._run(*_requests.transfer(self._account, request, amount, to))
+        return Changed.of(await self._run(*_requests.transfer(self._account, request, amount, to)))
 
     async def find(self, request: RequestId) -> Found:
         """What was decided on a request, of whatever kind. Decides nothing."""
@@ -91,8 +97,12 @@ class Account:
         request = _requests.history(self._account, cursor, since, limit)
         return History.of(await self._run(*request))
 
+    async def label(self, labels: Mapping[str, Optional[str]]) -> None:
+        """Sets labels, and removes those that are None. The others stay. A repeat has no second effect."""
+        await self._run(*_requests.label(self._account, labels))
+
     async def inspect(self) -> AccountState:
-        """Its segments. The API tells neither its durability nor its other terms."""
+        """Its segments, unit, limits and labels. The API does not tell its other terms."""
         return AccountState.of(await self._run(*_requests.get_account(self._account)))
 
     async def resegment(self, segments: int) -> None:

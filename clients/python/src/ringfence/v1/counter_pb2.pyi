@@ -120,7 +120,7 @@ class RequestId(_message.Message):
     def __init__(self, created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class CreateAccountRequest(_message.Message):
-    __slots__ = ("account", "segments", "durability", "replicas", "idempotency_for", "idempotency_at_least", "skew", "ids_max", "effects_max", "effects_for")
+    __slots__ = ("account", "segments", "durability", "replicas", "idempotency_for", "idempotency_at_least", "skew", "ids_max", "effects_max", "effects_for", "floor", "ceiling", "unit")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,9 @@ class CreateAccountRequest(_message.Message):
     IDS_MAX_FIELD_NUMBER: _ClassVar[int]
     EFFECTS_MAX_FIELD_NUMBER: _ClassVar[int]
     EFFECTS_FOR_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    CEILING_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
     account: Account
     segments: int
     durability: Durability
@@ -141,39 +144,60 @@ class CreateAccountRequest(_message.Message):
     ids_max: int
     effects_max: int
     effects_for: _duration_pb2.Duration
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., segments: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., replicas: _Optional[int] = ..., idempotency_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_at_least: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., skew: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ids_max: _Optional[int] = ..., effects_max: _Optional[int] = ..., effects_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    floor: int
+    ceiling: int
+    unit: str
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., segments: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., replicas: _Optional[int] = ..., idempotency_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_at_least: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., skew: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ids_max: _Optional[int] = ..., effects_max: _Optional[int] = ..., effects_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., floor: _Optional[int] = ..., ceiling: _Optional[int] = ..., unit: _Optional[str] = ...) -> None: ...
 
 class CreateAccountResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DepositRequest(_message.Message):
-    __slots__ = ("account", "id", "amount")
+    __slots__ = ("account", "id", "amount", "reference")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
     account: Account
     id: RequestId
     amount: int
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ...) -> None: ...
+    reference: bytes
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., reference: _Optional[bytes] = ...) -> None: ...
 
 class DepositResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceAfter
+    def __init__(self, balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
+
+class BalanceAfter(_message.Message):
+    __slots__ = ("ledger", "available", "held")
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    AVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    ledger: int
+    available: int
+    held: int
+    def __init__(self, ledger: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ...) -> None: ...
 
 class DeductRequest(_message.Message):
-    __slots__ = ("account", "id", "amount")
+    __slots__ = ("account", "id", "amount", "reference")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
     account: Account
     id: RequestId
     amount: int
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ...) -> None: ...
+    reference: bytes
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., reference: _Optional[bytes] = ...) -> None: ...
 
 class DeductResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceAfter
+    def __init__(self, balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class GetBalanceRequest(_message.Message):
     __slots__ = ("account", "exact")
@@ -184,38 +208,44 @@ class GetBalanceRequest(_message.Message):
     def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., exact: bool = ...) -> None: ...
 
 class GetBalanceResponse(_message.Message):
-    __slots__ = ("available", "in_flight", "held", "losses", "lost_segments", "counts_twice")
+    __slots__ = ("available", "in_flight", "held", "losses", "lost_segments", "counts_twice", "ledger")
     AVAILABLE_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
     LOST_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_TWICE_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
     available: int
     in_flight: int
     held: int
     losses: int
     lost_segments: int
     counts_twice: bool
-    def __init__(self, available: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., losses: _Optional[int] = ..., lost_segments: _Optional[int] = ..., counts_twice: bool = ...) -> None: ...
+    ledger: int
+    def __init__(self, available: _Optional[int] = ..., in_flight: _Optional[int] = ..., held: _Optional[int] = ..., losses: _Optional[int] = ..., lost_segments: _Optional[int] = ..., counts_twice: bool = ..., ledger: _Optional[int] = ...) -> None: ...
 
 class ReserveRequest(_message.Message):
-    __slots__ = ("account", "id", "amount", "deadline")
+    __slots__ = ("account", "id", "amount", "deadline", "reference")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
     account: Account
     id: RequestId
     amount: int
     deadline: _timestamp_pb2.Timestamp
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    reference: bytes
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reference: _Optional[bytes] = ...) -> None: ...
 
 class ReserveResponse(_message.Message):
-    __slots__ = ("state",)
+    __slots__ = ("state", "balance")
     STATE_FIELD_NUMBER: _ClassVar[int]
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
     state: ReservationState
-    def __init__(self, state: _Optional[_Union[ReservationState, str]] = ...) -> None: ...
+    balance: BalanceAfter
+    def __init__(self, state: _Optional[_Union[ReservationState, str]] = ..., balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class ConfirmRequest(_message.Message):
     __slots__ = ("account", "id")
@@ -226,10 +256,12 @@ class ConfirmRequest(_message.Message):
     def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
 
 class ConfirmResponse(_message.Message):
-    __slots__ = ("state",)
+    __slots__ = ("state", "balance")
     STATE_FIELD_NUMBER: _ClassVar[int]
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
     state: ReservationState
-    def __init__(self, state: _Optional[_Union[ReservationState, str]] = ...) -> None: ...
+    balance: BalanceAfter
+    def __init__(self, state: _Optional[_Union[ReservationState, str]] = ..., balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class CancelRequest(_message.Message):
     __slots__ = ("account", "id")
@@ -240,26 +272,32 @@ class CancelRequest(_message.Message):
     def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
 
 class CancelResponse(_message.Message):
-    __slots__ = ("state",)
+    __slots__ = ("state", "balance")
     STATE_FIELD_NUMBER: _ClassVar[int]
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
     state: ReservationState
-    def __init__(self, state: _Optional[_Union[ReservationState, str]] = ...) -> None: ...
+    balance: BalanceAfter
+    def __init__(self, state: _Optional[_Union[ReservationState, str]] = ..., balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class TransferRequest(_message.Message):
-    __slots__ = ("account", "id", "amount", "to")
+    __slots__ = ("account", "id", "amount", "to", "reference")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
     account: Account
     id: RequestId
     amount: int
     to: str
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., to: _Optional[str] = ...) -> None: ...
+    reference: bytes
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., to: _Optional[str] = ..., reference: _Optional[bytes] = ...) -> None: ...
 
 class TransferResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("balance",)
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
+    balance: BalanceAfter
+    def __init__(self, balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class BatchChangeRequest(_message.Message):
     __slots__ = ("changes",)
@@ -290,12 +328,14 @@ class BatchChangeResponse(_message.Message):
     def __init__(self, answers: _Optional[_Iterable[_Union[ChangeAnswer, _Mapping]]] = ...) -> None: ...
 
 class ChangeAnswer(_message.Message):
-    __slots__ = ("failure", "state")
+    __slots__ = ("failure", "state", "balance")
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    BALANCE_FIELD_NUMBER: _ClassVar[int]
     failure: AccountFailure
     state: ReservationState
-    def __init__(self, failure: _Optional[_Union[AccountFailure, _Mapping]] = ..., state: _Optional[_Union[ReservationState, str]] = ...) -> None: ...
+    balance: BalanceAfter
+    def __init__(self, failure: _Optional[_Union[AccountFailure, _Mapping]] = ..., state: _Optional[_Union[ReservationState, str]] = ..., balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class FindRequest(_message.Message):
     __slots__ = ("account", "id")
@@ -344,7 +384,7 @@ class GetHistoryResponse(_message.Message):
     def __init__(self, effects: _Optional[_Iterable[_Union[AccountEffect, _Mapping]]] = ..., next: _Optional[str] = ..., end: bool = ..., lost_segments: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AccountEffect(_message.Message):
-    __slots__ = ("segment", "number", "follows_gap", "at", "kind", "amount", "id", "counterpart", "other_segment", "loan", "available", "held")
+    __slots__ = ("segment", "number", "follows_gap", "at", "kind", "amount", "id", "counterpart", "other_segment", "loan", "available", "held", "reference")
     SEGMENT_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     FOLLOWS_GAP_FIELD_NUMBER: _ClassVar[int]
@@ -357,6 +397,7 @@ class AccountEffect(_message.Message):
     LOAN_FIELD_NUMBER: _ClassVar[int]
     AVAILABLE_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
     segment: int
     number: int
     follows_gap: bool
@@ -369,7 +410,8 @@ class AccountEffect(_message.Message):
     loan: int
     available: int
     held: int
-    def __init__(self, segment: _Optional[int] = ..., number: _Optional[int] = ..., follows_gap: bool = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[_Union[EffectKind, str]] = ..., amount: _Optional[int] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., counterpart: _Optional[str] = ..., other_segment: _Optional[int] = ..., loan: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ...) -> None: ...
+    reference: bytes
+    def __init__(self, segment: _Optional[int] = ..., number: _Optional[int] = ..., follows_gap: bool = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[_Union[EffectKind, str]] = ..., amount: _Optional[int] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., counterpart: _Optional[str] = ..., other_segment: _Optional[int] = ..., loan: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ..., reference: _Optional[bytes] = ...) -> None: ...
 
 class GetAccountRequest(_message.Message):
     __slots__ = ("account",)
@@ -386,12 +428,27 @@ class GetAccountResponse(_message.Message):
     def __init__(self, homes: _Optional[int] = ..., segments: _Optional[_Union[AccountSegments, _Mapping]] = ...) -> None: ...
 
 class AccountSegments(_message.Message):
-    __slots__ = ("present", "lost")
+    __slots__ = ("present", "lost", "unit", "floor", "ceiling", "labels")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     PRESENT_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    CEILING_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     present: _containers.RepeatedCompositeFieldContainer[AccountSegment]
     lost: _containers.RepeatedCompositeFieldContainer[LostAccountSegment]
-    def __init__(self, present: _Optional[_Iterable[_Union[AccountSegment, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[LostAccountSegment, _Mapping]]] = ...) -> None: ...
+    unit: str
+    floor: int
+    ceiling: int
+    labels: _containers.ScalarMap[str, str]
+    def __init__(self, present: _Optional[_Iterable[_Union[AccountSegment, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[LostAccountSegment, _Mapping]]] = ..., unit: _Optional[str] = ..., floor: _Optional[int] = ..., ceiling: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class AccountSegment(_message.Message):
     __slots__ = ("index", "available", "held", "in_doubt", "losses")
@@ -464,6 +521,27 @@ class ResegmentAccountRequest(_message.Message):
     def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., segments: _Optional[int] = ...) -> None: ...
 
 class ResegmentAccountResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class LabelAccountRequest(_message.Message):
+    __slots__ = ("account", "set", "remove")
+    class SetEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    set: _containers.ScalarMap[str, str]
+    remove: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., set: _Optional[_Mapping[str, str]] = ..., remove: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LabelAccountResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

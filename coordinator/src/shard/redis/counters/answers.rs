@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use redis::Value;
 use ringfence_segment_lock::{
     segment::{
-        Answer, Channel, History, HistoryPage, Outcome, Refusal, Reply, Request, SegmentView, State,
+        Answer, Channel, History, HistoryPage, Money, Outcome, Refusal, Reply, Request,
+        SegmentView, State,
     },
     {Change, RequestId},
 };
@@ -23,13 +24,8 @@ use crate::{
 
 /// The answer to `op`; `None` if it is malformed.
 pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
-    let parts = match value {
-        Value::BulkString(state) => {
-            let recorded = Reply::Recorded(state_of(state)?);
-            return Some(CounterReply::Segment(Ok(recorded)));
-        }
-        Value::Array(parts) => parts,
-        _ => return None,
+    let Value::Array(parts) = value else {
+        return None;
     };
     let (word, rest) = parts.split_first()?;
     let word = text(word)?;
@@ -75,6 +71,10 @@ fn answer(request: &Request, word: &[u8], rest: &[Value]) -> Option<Answer> {
 
 fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
     Some(match (word, rest) {
+        (b"recorded", [state, value, held]) => {
+            let (value, held) = (amount_of(value)?, amount_of(held)?);
+            Reply::Recorded(state_of(text(state)?)?, Money { value, held })
+        }
         (b"short", view) => Reply::Short(view_of(view)?),
         (b"view", view) => Reply::View(view_of(view)?),
         (b"lent", [seq, amount]) => Reply::Lent(Channel {
@@ -156,10 +156,14 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
             ids_max: number(ids_max)?,
             retry_after_ms: number(after_ms)?,
         },
-        (b"full", [owned, amount]) => Refusal::Full {
-            owned: amount_of(owned)?,
-            amount: wide(amount)?,
-        },
+        (b"full", [owned, amount, most, credit]) => {
+            let credit = amount_of(credit)?;
+            Refusal::Full {
+                owned: amount_of(owned)? - credit,
+                amount: wide(amount)?,
+                max: amount_of(most)? - credit,
+            }
+        }
         (b"deadline", [max_ms]) => Refusal::DeadlineTooLate {
             deadline_ms: deadline_in(request)?,
             max_ms: number(max_ms)?,

@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 use redis::Value;
 use ringfence_segment_lock::{
     Change,
-    segment::{Op, Request},
+    segment::{Op, Reply, Request},
 };
 
 use super::{answers, pack::Pack, requests};
@@ -80,6 +80,8 @@ impl Call {
             });
             // Each request that is applied together with others has its own id.
             let plain = op(request).filter(|op| op.lands.is_empty());
+            // One with a reference, and no log, is refused.
+            let plain = plain.filter(|op| op.logged || op.reference.is_none());
             let plain = plain.filter(|op| ids.insert((*group, &op.id)));
             let open = call.parts.get_mut(*last);
             if let Some((part, op)) = open.zip(plain)
@@ -143,10 +145,18 @@ impl Call {
         let mut answers = vec![None; self.len];
         for (part, value) in self.parts.iter().zip(values) {
             let each = each(value, part.requests.len());
-            for (nth, &at) in part.requests.iter().enumerate() {
+            // What those behind have changed, of requests that share the answer to the last of them.
+            let mut behind = 0;
+            for (nth, &at) in part.requests.iter().enumerate().rev() {
                 let value = each.map_or(value, |each| &each[nth]);
                 let (replicas, answer) = awaited(value);
-                let reply = answers::reply(&batch[at].op, answer).ok_or(value)?;
+                let mut reply = answers::reply(&batch[at].op, answer).ok_or(value)?;
+                if let (None, CounterReply::Segment(Ok(Reply::Recorded(_, money)))) =
+                    (each, &mut reply)
+                {
+                    money.value -= behind;
+                    behind += op(&batch[at]).map_or(0, |op| op.change.signed());
+                }
                 answers[at] = Some((reply, replicas));
             }
         }

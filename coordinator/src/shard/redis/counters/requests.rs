@@ -12,10 +12,10 @@ use super::{call::Sums, pack::Pack};
 use crate::shard::{
     CounterOp,
     stored::{
-        push_change,
+        push_change, reference_text,
         texts::{
             SPLIT, caller_pieces, content_bytes, credit_key, credit_text, durability_text, id_key,
-            id_text, open_text, state_text,
+            id_text, limits_text, open_text, state_text,
         },
     },
 };
@@ -42,7 +42,7 @@ pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
 
 fn push_request(pack: &mut Pack, group: usize, request: &Request) {
     match request {
-        Request::Op(op) => push_op(verb(pack, group, "op", 11), op),
+        Request::Op(op) => push_op(verb(pack, group, "op", 12), op),
         Request::Lend(lend) => push_lend(verb(pack, group, "lend", 4), lend),
         Request::Land(land) => {
             push_caller(
@@ -67,7 +67,7 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             push_caller(pack, *caller).text(&open_text(id));
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
-        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 7), credit),
+        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 8), credit),
         Request::FinishTransfer(finish) => {
             push_finish_transfer(verb(pack, group, "finish_transfer", 6), finish)
         }
@@ -91,8 +91,8 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
-        Request::Create(create) => _ = push_create(verb(pack, group, "create", 13), create),
-        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 15), replace),
+        Request::Create(create) => _ = push_create(verb(pack, group, "create", 15), create),
+        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 17), replace),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
@@ -125,7 +125,8 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     let mut effects = Vec::new();
     for op in ops.iter().filter(|op| op.logged) {
         let is_deposit = matches!(op.change, Change::Deposit { .. });
-        push_change(&mut effects, is_deposit, op.change.amount(), &op.id);
+        let named = (&op.id, op.reference);
+        push_change(&mut effects, is_deposit, op.change.amount(), named);
     }
     pack.text(&effects);
     let mut others = Pack::with_capacity(PACKED * ops.len());
@@ -191,6 +192,7 @@ fn push_op(pack: &mut Pack, op: &Op) {
     let is_named = op.logged || matches!(state, State::Held { .. } | State::Sent { .. });
     let text = is_named.then(|| id_text(&op.id, ""));
     pack.number(deadline_ms).text(&text.unwrap_or_default());
+    pack.text(&reference_text(op.reference));
 }
 
 fn push_lend(pack: &mut Pack, lend: &Lend) {
@@ -224,6 +226,7 @@ fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
     pack.text(&content_bytes(credit.content));
     push_amount(pack, credit.amount.get());
     push_caller(pack, credit.caller).text(&credit_text(&credit.id));
+    pack.text(credit.unit.as_str().as_bytes());
 }
 
 fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer) {
@@ -235,7 +238,7 @@ fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer) {
 
 fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
     let terms = create.terms;
-    push_prepare(pack, &create.prepare)
+    let pack = push_prepare(pack, &create.prepare)
         .number(terms.idempotency_for_ms)
         .number(terms.idempotency_at_least_ms)
         .number(terms.skew_ms)
@@ -243,6 +246,8 @@ fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
         .number(terms.effects_max as u64)
         .number(terms.effects_for_ms)
         .text(durability_text(terms.durability).as_bytes())
+        .text(limits_text(&terms).unwrap_or_default().as_bytes());
+    push_amount(pack, create.credit)
 }
 
 fn push_replace(pack: &mut Pack, replace: &Replace) {

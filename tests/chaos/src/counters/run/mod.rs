@@ -324,16 +324,31 @@ async fn found(urls: &[String], prefix: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// What an account has from its beginning on: its credit line, or nothing. A loss of that could not be told from others.
+fn credit(account: usize, terms: &Terms) -> i64 {
+    match FUNDS.get(account) {
+        Some(funds) if account % 2 == 1 && terms.durability != Durability::Memory => *funds,
+        _ => 0,
+    }
+}
+
 /// Creates the accounts, with some money in each.
 async fn fund(desk: &Desk, terms: Terms) -> io::Result<()> {
     for account in 0..desk.accounts.len() {
         let segments = if account == CROWDED { 1 } else { SEGMENTS };
+        let terms = Terms {
+            floor: -credit(account, &terms),
+            ..terms
+        };
         let created = desk.create_one(account, terms, segments).await;
         created.map_err(io::Error::other)?;
     }
     for (account, funds) in FUNDS.into_iter().enumerate() {
-        let order = desk.order("funds".into(), account, funds, Deed::Deposit);
-        let answer = desk.call(&Call::Change(order)).await;
+        let order = Call::Change(desk.order("funds".into(), account, funds, Deed::Deposit));
+        let answer = match credit(account, &terms) {
+            0 => desk.call(&order).await,
+            _ => desk.credited(&order),
+        };
         if answer != Answer::Done {
             return Err(io::Error::other(format!("no funds: {answer:?}")));
         }

@@ -15,9 +15,9 @@ ARGV[5]  origin  "synced 0|1, run id : replication id, place": whether every wri
 ARGV[6]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}, and for `ops` what
                  else each alone would take, by MessagePack
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answer is a recorded state, as its entry
-  says it after the content; or {word, numbers...}; amounts of 10^15 and more are {high, low}. The answer to `ops` is
-  that to every one of them; or {'each', answers...}. {'replicas', n, answer}
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answer is {word, numbers...}; of a recorded
+  request {'recorded', state, value, held}, with the state as its entry says it after the content, and the money after
+  it. Amounts of 10^15 and more are {high, low}. The answer to `ops` is that to the last of them; or {'each', answers...}. {'replicas', n, answer}
   where so many replicas must have what was answered: something was written then, so that WAIT waits for all before.
 
 `prefix:complete` is there as long as no manifest of the slots here may have been lost: the origin of the last one made.
@@ -78,6 +78,7 @@ local function answer(group, _, verb, ...)
   else
     local segment = segment_at(group, verb, ...)
     given, durability = rules[verb](segment, ...), segment.durability
+    if type(given) == 'string' then given = {'recorded', given, segment.value, segment.held} end
   end
   return given, verb ~= 'inspect' and tonumber(durability)
 end

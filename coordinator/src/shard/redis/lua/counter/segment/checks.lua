@@ -74,12 +74,21 @@ local function owned(segment)
   return add(segment.value, segment.held)
 end
 
+-- The most that the segment may have; the credit line, if that is the account's ceiling; and the account's unit.
+local function limits_of(segment)
+  if not segment.limits then return AMOUNT_MAX, 0, '' end
+  local most, credit, unit = string.match(segment.limits, '^(%d+) (%d+) (.*)$')
+  return amount_of(most), amount_of(credit), unit
+end
+
 local function fits(segment, amount)
-  return not less(AMOUNT_MAX, add(owned(segment), amount))
+  return not less(limits_of(segment), add(owned(segment), amount))
 end
 
 local function must_fit(segment, amount)
-  if not fits(segment, amount) then refuse('full', owned(segment), amount) end
+  if fits(segment, amount) then return end
+  local most, credit = limits_of(segment)
+  refuse('full', owned(segment), amount, most, credit)
 end
 
 local function set_value(segment, value)

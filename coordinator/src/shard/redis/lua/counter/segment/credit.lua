@@ -5,7 +5,7 @@ local function credit_answer(entry, content)
   return {'credited', string.sub(entry, 9) == 'N' and 0 or 1}
 end
 
-function rules.credit(segment, id, time, generation, content, amount, caller, member)
+function rules.credit(segment, id, time, generation, content, amount, caller, member, unit)
   local entry = recorded(segment, id)
   if entry then return credit_answer(entry, content) end
   certain(segment)
@@ -21,7 +21,8 @@ function rules.credit(segment, id, time, generation, content, amount, caller, me
   make_room(segment, 1)
   if time <= segment.mark then return {'credited', 0} end
 
-  local is_pinned = not segment.closed and fits(segment, amount)
+  local _, _, own_unit = limits_of(segment)
+  local is_pinned = not segment.closed and own_unit == unit and fits(segment, amount)
   local state = is_pinned and 'P' or 'N'
   if is_pinned then
     meet(part(segment, 'open'))

@@ -1,7 +1,7 @@
 -- A segment is read once per batch. Its changes are written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
   'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
-  'doubtful', 'closed', 'frozen', 'awaits_versions', 'log'}
+  'doubtful', 'closed', 'frozen', 'awaits_versions', 'log', 'limits'}
 
 -- The segment under a group's name, if it exists. A segment that was written in another life may lack its last changes.
 local function load(group)
@@ -14,6 +14,7 @@ local function load(group)
   }
   for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
   log.open(segment, found[25])
+  segment.limits = found[26]
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
     local is_marked = segment.durability == 'memory' and is_armed_anew(segment.origin, origin)
@@ -62,23 +63,24 @@ local function take_place(segment, losses)
   set(segment, 'awaits_versions', true)
 end
 
--- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `losses`, it replaces
--- a lost segment.
+-- A segment with nothing but its credit, created for a plan. It refuses ids from before the plan's beginning. `limits`:
+-- "most credit unit", as of `limits_of`; '' for the usual ones. With `losses`, it replaces a lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, effects_max,
-  effects_for, durability, losses, at)
+  effects_for, durability, limits, credit, losses, at)
   must_be_safe(durability)
   if losses then clocks_agree(at, skew) end
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
   register(group)
   local fields = {
-    value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
+    value = credit, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
     lost = 0, newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
     packed_count = 0, open = 0, oldest = false, packed = 0, losses = 0, durability = durability,
     origin = origin, doubtful = false, awaits_versions = false, closed = closed, frozen = '',
     manifest = manifest,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
+  if limits ~= '' then set(segment, 'limits', limits) end
   if effects_max > 0 then
     log.open(segment, string.format('%d %d 0 0 0 0', effects_max, effects_for))
     log.note(segment)

@@ -1,7 +1,7 @@
 -- The log: every change of the segment's money, in the order in which it was made.
 --
--- An effect is its length in two bytes, big-endian, and a text: a letter, the amount, ':', and the id with the
--- counterpart; of a loan, the other segment, ':', and its number. The effects of a batch are one chunk. Before them
+-- An effect is its length in two bytes, big-endian, and a text: a letter, the amount, '~' and 16 bytes if the request had
+-- a reference, ':', and the id with the counterpart; of a loan, the other segment, ':', and its number. The effects of a batch are one chunk. Before them
 -- stands a line: their length, the number of the first one, how many there are, their time, and the value and the held
 -- money before them. The newest chunks are in the list `log`; the others in pages, which are in the hash `blocks` under
 -- their SHA-1, and in `pages` by the number of their first effect. A page begins with a line: how many effects it has,
@@ -103,9 +103,9 @@ function log.effects(segment, count, effects)
   of.effects[#of.effects + 1], of.count = effects, of.count + count
 end
 
-function log.effect(segment, letter, amount, text)
+function log.effect(segment, letter, amount, text, reference)
   if not segment.log then return end
-  local effect = letter .. decimal(amount) .. ':' .. text
+  local effect = letter .. decimal(amount) .. (reference or '') .. ':' .. text
   log.effects(segment, 1, struct.pack('>I2', #effect) .. effect)
 end
 

@@ -1,6 +1,7 @@
 -- Decides a change at its home: deposit, deduct, reserve, or the start of a transfer.
 
-local function acceptable(segment, time, kind, deadline)
+local function acceptable(segment, time, kind, deadline, reference)
+  if reference and reference ~= '' and not segment.log then refuse('no_log') end
   if kind == 'deposit' and segment.closed then refuse('closed') end
   if kind == 'reserve' and deadline > time + segment.window then refuse('deadline', time + segment.window) end
 end
@@ -34,8 +35,8 @@ local function hold(segment, kind, amount, deadline, member)
 end
 
 -- `state`: the recorded state on success. `text`: the id as a text, of an account
--- with a log, of a reservation and of a transfer.
-function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, text)
+-- with a log, of a reservation and of a transfer. `reference`: '', or '~' and 16 bytes.
+function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, text, reference)
   if not segment.doubtful and is_safe(segment.durability) then expire_if_due(segment, id) end
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end
@@ -44,7 +45,7 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
   timely(segment, time)
   outlives(segment, time)
   not_frozen(segment, caller)
-  acceptable(segment, time, kind, deadline)
+  acceptable(segment, time, kind, deadline, reference)
   make_room(segment, 1)
   if time <= segment.mark then refuse('id_expired', segment.mark) end
   local landing = that_fit(segment, lands, kind, amount)
@@ -68,7 +69,7 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
     set_value(segment, subtract(segment.value, amount))
   end
   hold(segment, kind, amount, deadline, text .. id)
-  log.effect(segment, log.letters[kind], amount, text .. (string.match(state, '^S%d+:(.*)$') or ''))
+  log.effect(segment, log.letters[kind], amount, text .. (string.match(state, '^S%d+:(.*)$') or ''), reference)
   record(segment, id, time, content .. state, aside)
   return state
 end

@@ -63,12 +63,14 @@ local function singles(ops)
   for i, other in ipairs(each) do
     local id, time, generation, kind, amount, caller = asked[i], unpack(other)
     local content, state = string.sub(entries[2 * i], 1, 8), 'D'
-    local text = ''
+    local text, reference = '', ''
     if effects ~= '' then
       local last = at + 1 + struct.unpack('>I2', effects, at)
-      text, at = string.match(string.sub(effects, at + 2, last), '^.%d+:(.*)$'), last + 1
+      reference, text = string.match(string.sub(effects, at + 2, last), '^.%d+(~?)(.*)$')
+      if reference == '~' then reference, text = '~' .. string.sub(text, 1, 16), string.sub(text, 17) end
+      text, at = string.sub(text, 2), last + 1
     end
-    each[i] = {group, 'op', id, time, generation, content, kind, amount, state, caller, {}, 0, text}
+    each[i] = {group, 'op', id, time, generation, content, kind, amount, state, caller, {}, 0, text, reference}
   end
   return each
 end
