@@ -176,8 +176,9 @@ async fn limits_units_and_labels_are_kept(two: Two) {
     }
     let over = ours.deposit(&request(&two.one, "over"), amount(10)).await;
     assert!(over.unwrap_err().to_string().contains("at most 5"));
-    let other = ours.transfer(&request(&two.one, "other"), amount(1), &dollars);
-    let other = other.await.unwrap_err().to_string();
+    let other = request(&two.one, "other");
+    let other = ours.transfer(&other, amount(1), &dollars).await;
+    let other = other.unwrap_err().to_string();
     assert!(other.contains("nothing was deducted"), "{other}");
     let log = theirs.history(&HistoryCursor::default(), 10).await.unwrap();
     assert_eq!(log.effects[0].effect.reference, Some(reference));

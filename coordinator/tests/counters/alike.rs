@@ -258,7 +258,7 @@ async fn a_ceiling_and_a_unit_are_kept_by_both() {
     let credits = vec![credit(0, 1), credit(1, 2), credit(2, 2)];
     let words = told(3, [together, beyond, credits]).await;
     for (word, count) in [
-        ("Ok(Recorded(Done", 4),
+        ("Ok(Recorded(Done,", 6),
         ("Err(Full", 1),
         ("Ok(Credited(Credited", 1),
         ("Ok(Credited(Refused", 2),

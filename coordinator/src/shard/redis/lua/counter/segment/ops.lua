@@ -39,6 +39,8 @@ function rules.ops(segment, generation, first, last, coming, going, asked, entri
   acceptable(segment, last, coming == 0 and 'deduct' or 'deposit')
   must_fit(segment, coming)
   if first <= now - segment.window or drops_one_by_one(segment, first, #asked) then refuse('each') end
+  -- References are refused.
+  if effects ~= '' and not segment.log then refuse('each') end
   local ids = part(segment, 'ids')
   must_be_new(segment, ids, asked, first)
   expire_due(segment)
