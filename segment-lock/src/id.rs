@@ -1,12 +1,14 @@
 //! Names of requests, accounts and callers.
 
-use std::{fmt, ops::RangeInclusive, sync::Arc};
+use std::{fmt, hash::Hasher as _, num::ParseIntError, ops::RangeInclusive, sync::Arc};
 
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+use serde::{Deserialize, Serialize};
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
 
-/// Seed of the hashes for homes and contents: `SEGMENTS` in ASCII. Never changes.
+/// Seed of the digests of contents: `SEGMENTS` in ASCII. Never changes.
 pub const HASH_SEED: u64 = 0x5345_474d_454e_5453;
 
 /// XXH3-64 with [`HASH_SEED`] over `parts`, of which there are `MAX` bytes at most.
@@ -20,21 +22,48 @@ pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
     xxh3_64_with_seed(&content[..len], HASH_SEED)
 }
 
-/// XXH3-128 with [`HASH_SEED`] + 1 over `request, UTF-8`, or over `length of request, u8 || request || account`. Stored
-/// in place of a name of any length. Never changes.
-pub(crate) fn digest_of(request: &str, account: Option<&Account>) -> u128 {
-    let seed = HASH_SEED + 1;
-    let Some(Account(account)) = account else {
-        return xxh3_128_with_seed(request.as_bytes(), seed);
-    };
-    let mut content = [0; 1 + REQUEST_NAME_LEN_MAX + ACCOUNT_NAME_LEN_MAX];
-    let (length, names) = content.split_at_mut(1);
-    let (request, account) = (request.as_bytes(), account.as_bytes());
-    length[0] = u8::try_from(request.len()).expect("a request's name is short");
-    names[..request.len()].copy_from_slice(request);
-    names[request.len()..][..account.len()].copy_from_slice(account);
-    let len = 1 + request.len() + account.len();
-    xxh3_128_with_seed(&content[..len], seed + 1)
+/// The key of the hashes of an account's ids: random, and secret. With a known one, a customer who chooses ids could find
+/// two that are taken for the same request, or send all to one segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HashKey(pub u128);
+
+impl HashKey {
+    /// Whether it is the key of tests, and of accounts that are not stored under their ids' hashes.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// SipHash-1-3 with 128 bits (Aumasson and Bernstein, 2012) over `parts`, each with what ends it.
+    fn hash(self, parts: &[&[u8]]) -> u128 {
+        let mut hasher = SipHasher13::new_with_key(&self.0.to_le_bytes());
+        for part in parts {
+            hasher.write(part);
+        }
+        hasher.finish128().as_u128()
+    }
+}
+
+impl From<HashKey> for String {
+    fn from(HashKey(key): HashKey) -> Self {
+        format!("{key:032x}")
+    }
+}
+
+impl TryFrom<String> for HashKey {
+    type Error = ParseIntError;
+
+    fn try_from(digits: String) -> Result<Self, ParseIntError> {
+        u128::from_str_radix(&digits, 16).map(Self)
+    }
+}
+
+/// 128 bits that are stored in place of names of any length: over `request, UTF-8 || 0xff`, and then `account || 0xff` if
+/// there is one. Neither has a byte 0xff. Never changes.
+pub(crate) fn digest_of(key: HashKey, request: &str, account: Option<&Account>) -> u128 {
+    let account = account.map_or("", Account::as_str);
+    let end: &[u8] = if account.is_empty() { &[] } else { &[0xff] };
+    key.hash(&[request.as_bytes(), &[0xff], account.as_bytes(), end])
 }
 
 /// A name that is empty or too long. A repeat of the call cannot succeed; nothing was applied.
@@ -107,16 +136,16 @@ impl RequestId {
         &self.name
     }
 
-    /// XXH3-64 with [`HASH_SEED`] over `time_ms, u64 little-endian || name, UTF-8`. The home segment is this modulo the
-    /// number of segments in force at the id's time.
-    pub fn hash(&self) -> u64 {
+    /// 64 bits over `time_ms, u64 little-endian || name, UTF-8`. The home segment is this modulo the number of segments in
+    /// force at the id's time.
+    pub fn hash(&self, key: HashKey) -> u64 {
         let time = self.time_ms.to_le_bytes();
-        hash_of::<{ 8 + REQUEST_NAME_LEN_MAX }>(&[&time, self.name.as_bytes()])
+        (key.hash(&[&time, self.name.as_bytes()]) >> 64) as u64
     }
 
-    /// 128 bits that are stored in place of the name: XXH3-128 with [`HASH_SEED`] + 1 over `name, UTF-8`.
-    pub fn digest(&self) -> u128 {
-        digest_of(&self.name, None)
+    /// 128 bits that are stored in place of the name.
+    pub fn digest(&self, key: HashKey) -> u128 {
+        digest_of(key, &self.name, None)
     }
 }
 
@@ -169,15 +198,19 @@ mod tests {
     fn the_time_is_part_of_the_identity() {
         let [a, b] = [1, 2].map(|time| RequestId::new(time, "order/42").unwrap());
         assert_ne!(a, b);
-        assert_ne!(a.hash(), b.hash());
+        let key = HashKey::default();
+        assert_ne!(a.hash(key), b.hash(key));
         assert!(a < b && RequestId::new(1, "z").unwrap() < b);
     }
 
     #[test]
     fn homes_never_change() {
         let id = RequestId::new(1_700_000_000_000, "order/42").unwrap();
-        assert_eq!(id.hash(), 1_844_481_328_209_064_511);
-        assert_eq!(id.digest() >> 64, 6_958_975_953_802_019_440);
+        let [one, other] = [HashKey(1), HashKey(1 << 64)];
+        assert_eq!(id.hash(one), 0);
+        assert_eq!(id.digest(one) >> 64, 0);
+        assert_ne!(id.hash(one), id.hash(other));
+        assert_ne!(id.digest(one), id.digest(other));
     }
 
     #[test]

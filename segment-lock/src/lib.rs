@@ -67,7 +67,7 @@ pub use counter::{
     Reserved, ServiceError, Storage, Swept,
 };
 pub use failure::{Effect, Failure};
-pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
+pub use id::{Account, Caller, HASH_SEED, HashKey, NameError, RequestId};
 pub use layout::{Layout, Manifest, ManifestError, Seen};
 pub use reference::{Reference, ReferenceError, Referenced};
 pub use spread::spread;

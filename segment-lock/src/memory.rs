@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::{
-    Account, Manifest,
+    Account, HashKey, Manifest,
     lock::Split,
     segment::{Answer, Request, Segment},
     storage::{At, Manifests, Segments, StorageError, VersionedManifest},
@@ -66,6 +66,11 @@ impl fmt::Debug for Memory {
 impl Segments for Memory {
     async fn place(&self, _account: &Account, _taken: &[u32], more: u32) -> Vec<u32> {
         vec![0; more as usize]
+    }
+
+    /// Nothing is stored under it.
+    fn new_hash_key(&self) -> HashKey {
+        HashKey::default()
     }
 
     fn now_ms(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    Account, Effect, Manifest,
+    Account, Effect, HashKey, Manifest,
     segment::{Answer, Request},
 };
 
@@ -57,6 +57,8 @@ pub struct At {
     pub place: u32,
     /// Whether answers wait for replicas, as the account's durability requires.
     pub is_replicated: bool,
+    /// The key of the hashes of ids, by the account's manifest.
+    pub hash_key: HashKey,
 }
 
 /// The storage of segments.
@@ -79,6 +81,9 @@ pub trait Segments: fmt::Debug + Send + Sync + 'static {
     /// Chooses the places of `more` segments of an account that has segments at `taken`: spread over the shards that
     /// give an answer.
     async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
+
+    /// A random key for the ids of a new account.
+    fn new_hash_key(&self) -> HashKey;
 
     /// This process's time, in ms since 1970: segments' clocks are compared with it before a loss is accepted.
     fn now_ms(&self) -> u64;

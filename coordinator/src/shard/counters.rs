@@ -5,7 +5,7 @@
 //! be.
 
 use ringfence_segment_lock::{
-    Durability,
+    Durability, HashKey,
     segment::{Answer, Request as SegmentRequest},
 };
 
@@ -21,6 +21,8 @@ pub struct CounterRequest {
     pub key: LockKey,
     /// When the shard's slots last changed, by the sender's map, as in a [`Request`](super::Request).
     pub map: MapVersion,
+    /// The key of the hashes of ids, of the account.
+    pub hash_key: HashKey,
     /// What to do.
     pub op: CounterOp,
 }

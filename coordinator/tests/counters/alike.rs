@@ -16,7 +16,7 @@ use ringfence_coordinator::{
     shard::{CounterOp, CounterReply, stored::Stored},
 };
 use ringfence_segment_lock::{
-    Terms,
+    HashKey, Terms,
     segment::{Answer, Inspect, Reply, Request, Segment},
 };
 
@@ -131,7 +131,7 @@ async fn run(
         // Nothing else is there: what was written before cannot be told from what was never there.
         let expected = expected.map(|segment| {
             let origin = String::from_utf8(found.0["seg"][&b"origin"[..]].clone()).unwrap();
-            Stored::from_segment(segment, &origin)
+            Stored::from_segment(segment, HashKey(7), &origin)
         });
         prop_assert_eq!(&found, &expected.unwrap_or_default());
     }

@@ -13,7 +13,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::SlotCount;
 use ringfence_segment_lock::{
-    Amount, Caller, Change, RequestId, Terms,
+    Amount, Caller, Change, HashKey, RequestId, Terms,
     segment::{Answer, Create, Inspect, Money, Op, Prepare, Reply, Request, SegmentView},
 };
 
@@ -66,6 +66,7 @@ impl Desk {
         let batch = batch.iter().map(|(key, op)| CounterRequest {
             key: key.clone(),
             map: MapVersion::UNKNOWN,
+            hash_key: HashKey(7),
             op: op.clone(),
         });
         let batch: Vec<_> = batch.collect();

@@ -21,7 +21,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::{ShardId, SlotCount};
 use ringfence_segment_lock::{
-    Amount, Caller, Change, Durability, RequestId, Terms,
+    Amount, Caller, Change, Durability, HashKey, RequestId, Terms,
     segment::{
         Cancel, Create, Effect, History, Inspect, Op, Prepare, Refusal, Reply, SegmentView, State,
     },
@@ -422,6 +422,7 @@ impl Desk {
         let request = CounterRequest {
             key,
             map: MapVersion::UNKNOWN,
+            hash_key: HashKey(7),
             op: op.clone(),
         };
         let link = self.links.get_mut(&life)?;

@@ -119,6 +119,7 @@ impl Counter {
             index,
             place: manifest.place_of(index),
             is_replicated: matches!(manifest.terms().durability, Durability::Replicas(_)),
+            hash_key: manifest.hash_key(),
         }
     }
 

@@ -44,7 +44,8 @@ impl Counter {
                     break;
                 }
                 let place = counter.place(&manifest, segments).await;
-                let next = manifest.create(terms, segments, place)?;
+                let hash_key = counter.storage.segments.new_hash_key();
+                let next = manifest.create(terms, segments, hash_key, place)?;
                 let manifests = &counter.storage.manifests;
                 if manifests.swap(&counter.account, version, next).await? {
                     break;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Effect, RequestId, Terms,
+    Effect, HashKey, RequestId, Terms,
     id::check_len,
     limits::{LABEL_NAME_LEN_MAX, LABEL_VALUE_LEN_MAX, LABELS_MAX, LAYOUTS_MAX, SEGMENTS_MAX},
 };
@@ -33,6 +33,9 @@ pub struct Layout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     terms: Terms,
+    /// The key of the hashes of ids.
+    #[serde(default, skip_serializing_if = "HashKey::is_none")]
+    hash_key: HashKey,
     layouts: Vec<Layout>,
     /// The place of every segment that exists or was planned, as a number of the storage.
     places: Vec<u32>,
@@ -154,7 +157,7 @@ impl Manifest {
         segments: u32,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
     ) -> Result<Self, ManifestError> {
-        Self::absent(terms).create(terms, segments, place)
+        Self::absent(terms).create(terms, segments, HashKey::default(), place)
     }
 
     /// The manifest of an account that does not exist. It is stored only when it [refuses](Self::refuse) transfers,
@@ -162,6 +165,7 @@ impl Manifest {
     pub fn absent(terms: Terms) -> Self {
         Self {
             terms,
+            hash_key: HashKey::default(),
             layouts: Vec::new(),
             places: Vec::new(),
             plan: None,
@@ -176,7 +180,7 @@ impl Manifest {
     }
 
     /// An account that does not exist, with a plan for its first layout. Transfers that were refused remain refused.
-    /// `place`: as for [`plan`](Self::plan).
+    /// `hash_key`: a random one. `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
     ///
@@ -185,11 +189,13 @@ impl Manifest {
         &self,
         terms: Terms,
         segments: u32,
+        hash_key: HashKey,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
     ) -> Result<Self, ManifestError> {
         terms.check()?;
         let absent = Self {
             terms,
+            hash_key,
             ..self.clone()
         };
         absent.plan(segments, 0, place)
@@ -235,6 +241,11 @@ impl Manifest {
     /// The terms. They never change.
     pub fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// The key of the hashes of ids. It never changes.
+    pub fn hash_key(&self) -> HashKey {
+        self.hash_key
     }
 
     /// Whether the account takes no new money.
@@ -324,7 +335,7 @@ impl Manifest {
     pub fn home_of(&self, id: &RequestId) -> Option<u32> {
         let in_force = |layout: &&Layout| layout.from_ms <= id.time_ms();
         let layout = self.layouts.iter().rev().find(in_force)?;
-        let home = id.hash() % u64::from(layout.segments);
+        let home = id.hash(self.hash_key) % u64::from(layout.segments);
         Some(u32::try_from(home).expect("less than a number of segments"))
     }
 

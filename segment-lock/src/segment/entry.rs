@@ -1,6 +1,6 @@
 //! The record of a request.
 
-use crate::{Account, Amount, RequestId, id::digest_of};
+use crate::{Account, Amount, HashKey, RequestId, id::digest_of};
 
 /// The decision on a request, and its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,10 +90,9 @@ impl Final {
 }
 
 impl CreditId {
-    /// 128 bits that are stored in place of both names: XXH3-128 with [`HASH_SEED`](crate::HASH_SEED) + 2 over `length
-    /// of the request's name, u8 || that name || the account's`.
-    pub fn digest(&self) -> u128 {
-        digest_of(self.id.name(), Some(&self.from))
+    /// 128 bits that are stored in place of both names.
+    pub fn digest(&self, key: HashKey) -> u128 {
+        digest_of(key, self.id.name(), Some(&self.from))
     }
 }
 

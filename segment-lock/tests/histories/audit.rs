@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_segment_lock::{
-    Account, At, Change, RequestId,
+    Account, At, Change, HashKey, RequestId,
     segment::{
         Answer, CreditId, CreditState, Effect, Outcome, Refusal, Refuse, Reply, Request, Segment,
         State,
@@ -358,6 +358,7 @@ impl Audit {
                 index: *to,
                 place: at.place,
                 is_replicated: false,
+                hash_key: HashKey::default(),
             };
             let lands =
                 |to: &Segment| loan.seq > to.inn.get(&at.index).copied().unwrap_or_default();

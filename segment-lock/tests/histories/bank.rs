@@ -8,7 +8,7 @@ use futures_util::{FutureExt, future::join_all};
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use ringfence_segment_lock::{
-    Account, At, Effect, Manifest, Manifests, Segments, StorageError, VersionedManifest,
+    Account, At, Effect, HashKey, Manifest, Manifests, Segments, StorageError, VersionedManifest,
     memory::Memory,
     segment::{Answer, Money, Purge, Reply, Request, Segment, State},
 };
@@ -183,6 +183,10 @@ impl Bank {
 impl Segments for Bank {
     async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
         self.memory.place(account, taken, more).await
+    }
+
+    fn new_hash_key(&self) -> HashKey {
+        HashKey::default()
     }
 
     fn now_ms(&self) -> u64 {

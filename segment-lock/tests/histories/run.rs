@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use ringfence_segment_lock::{
-    Account, Amount, At, Counter, CounterError, Effect, RequestId, Storage, Terms,
+    Account, Amount, At, Counter, CounterError, Effect, HashKey, RequestId, Storage, Terms,
     memory::Memory,
     segment::{Outcome, Refusal},
 };
@@ -189,6 +189,7 @@ impl<'a> World<'a> {
                 index,
                 place: 0,
                 is_replicated: false,
+                hash_key: HashKey::default(),
             }),
             Step::Accept(account) => {
                 if counters[account].accept().await.is_ok() {

@@ -46,6 +46,10 @@ impl Segments for CrashesAt {
         self.memory.place(account, taken, more).await
     }
 
+    fn new_hash_key(&self) -> HashKey {
+        HashKey::default()
+    }
+
     fn now_ms(&self) -> u64 {
         self.memory.now_ms()
     }
@@ -218,7 +222,7 @@ async fn a_transfer_of_an_id_whose_home_is_elsewhere_is_finished_where_it_is() {
         .unwrap();
     let of_segment = |index| {
         let mut names = (0..20).map(|name| name.to_string());
-        let here = |name: &String| id(NOW, name).hash() % 2 == index;
+        let here = |name: &String| id(NOW, name).hash(HashKey::default()) % 2 == index;
         names.find(here).unwrap()
     };
     a.deposit(&id(NOW, &of_segment(1)), amount(10))
@@ -242,7 +246,7 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     let a = counter(&storage, "a").await;
     let ids = (0..20)
         .map(|name| id(NOW, &name.to_string()))
-        .filter(|id| id.hash() % 2 == 1);
+        .filter(|id| id.hash(HashKey::default()) % 2 == 1);
     let id = ids.into_iter().next().unwrap();
     a.deposit(&id, amount(10)).await.unwrap();
 
@@ -280,6 +284,10 @@ struct Disturbs {
 impl Segments for Disturbs {
     async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
         self.memory.place(account, taken, more).await
+    }
+
+    fn new_hash_key(&self) -> HashKey {
+        HashKey::default()
     }
 
     fn now_ms(&self) -> u64 {

@@ -61,12 +61,12 @@ async fn a_home_that_has_no_room_for_half_borrows_what_it_has_room_for() {
     let counter = counter(&storage(), "a", 2).await;
     let home = |index| {
         let mut ids = (0..).map(|name| id(NOW, &format!("home {index} {name}")));
-        ids.find(|id| id.hash() % 2 == index).unwrap()
+        ids.find(|id| id.hash(HashKey::default()) % 2 == index).unwrap()
     };
     counter.deposit(&home(0), amount(5 * PART)).await.unwrap();
     counter.deposit(&home(1), amount(9 * PART)).await.unwrap();
     let mut ids = (0..).map(|name| id(NOW, &format!("deducts {name}")));
-    let deducts = ids.find(|id| id.hash() % 2 == 0).unwrap();
+    let deducts = ids.find(|id| id.hash(HashKey::default()) % 2 == 0).unwrap();
     counter.deduct(&deducts, amount(6 * PART)).await.unwrap();
     let left = counter.exact_balance().await.unwrap().available;
     assert_eq!(left, i128::from(8 * PART));
@@ -93,7 +93,7 @@ async fn lent(to: u32) -> Counter {
 #[tokio::test]
 async fn money_that_somebody_left_in_flight_is_found() {
     let home = (0..).map(|name| id(NOW, &format!("request {name}")));
-    let home: Vec<_> = home.filter(|id| id.hash() % 3 == 0).take(2).collect();
+    let home: Vec<_> = home.filter(|id| id.hash(HashKey::default()) % 3 == 0).take(2).collect();
     for to in [0, 1] {
         let counter = lent(to).await;
         let balance = counter.balance().await.unwrap();

@@ -16,7 +16,7 @@ mod two_reads;
 mod wrong_clocks;
 
 use ringfence_segment_lock::{
-    Account, Amount, At, Caller, Change, Durability, RequestId, Terms, Unit,
+    Account, Amount, At, Caller, Change, Durability, HashKey, RequestId, Terms, Unit,
     segment::{Answer, Create, Loan, Money, Op, Prepare, Reply, Request, Segment, State},
 };
 
@@ -82,6 +82,7 @@ fn at(name: &str, index: u32) -> At {
         index,
         place: 0,
         is_replicated: false,
+        hash_key: HashKey::default(),
     }
 }
 

@@ -56,7 +56,7 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
 /// A request with segment `home` of three as its home.
 fn at_home(home: u64) -> RequestId {
     let ids = (0..).map(|name| id(NOW, &format!("request {name}")));
-    ids.into_iter().find(|id| id.hash() % 3 == home).unwrap()
+    ids.into_iter().find(|id| id.hash(HashKey::default()) % 3 == home).unwrap()
 }
 
 fn change(memory: &Memory, index: u32, change: Change) {

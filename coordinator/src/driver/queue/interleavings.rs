@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ringfence_ring::SlotCount;
-use ringfence_segment_lock::Durability;
+use ringfence_segment_lock::{Durability, HashKey};
 use shuttle::{
     future::block_on,
     rand::{Rng, thread_rng},
@@ -40,6 +40,7 @@ fn request(task: u64, number: u64) -> CounterRequest {
     CounterRequest {
         key: key.unwrap(),
         map: MapVersion(thread_rng().gen_range(0..3)),
+        hash_key: HashKey::default(),
         op: CounterOp::SwapManifest {
             expected: task * EACH + number,
             manifest: String::new(),

@@ -2,7 +2,7 @@
 
 use std::{iter, sync::Arc, time::Duration};
 
-use ringfence_segment_lock::{Effect, StorageError, segment::Refusal};
+use ringfence_segment_lock::{Effect, HashKey, StorageError, segment::Refusal};
 use tokio::time::sleep;
 
 use super::{
@@ -25,7 +25,8 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 
 impl Inner {
     /// Sends `op` to the shard of `key`, and repeats it for [`COUNTER_PATIENCE`]: every request
-    /// about counters takes effect once. `may_wait`: for replicas, beside the requests of other accounts.
+    /// about counters takes effect once. `of`: the key of the account's hashes; and whether the request may wait for
+    /// replicas, beside the requests of other accounts.
     ///
     /// # Errors
     ///
@@ -36,7 +37,7 @@ impl Inner {
         &self,
         key: &LockKey,
         op: &CounterOp,
-        may_wait: bool,
+        of: (HashKey, bool),
     ) -> Result<CounterReply, StorageError> {
         if self.coordinators.is_some() {
             return Err(CounterFault::NoShards.into());
@@ -52,7 +53,7 @@ impl Inner {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut unknown = false;
         loop {
-            let fault = match self.ask_ends(key, op, may_wait).await {
+            let fault = match self.ask_ends(key, op, of).await {
                 Ok(CounterReply::Segment(Err(refusal))) if unknown && !goes_on(&refusal) => {
                     return Err(StorageError {
                         effect: Effect::Unknown,
@@ -85,12 +86,12 @@ impl Inner {
         &self,
         key: &LockKey,
         op: &CounterOp,
-        may_wait: bool,
+        of: (HashKey, bool),
     ) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
         for renewer in ends(self.routing.route(key)) {
             let shard = || renewer.driver.id().clone();
-            let reply = match self.ask_at(&renewer, key, op, may_wait).await {
+            let reply = match self.ask_at(&renewer, key, op, of).await {
                 Ok(reply) => reply,
                 Err(fault) => {
                     away = away.or(Some(fault));
@@ -132,11 +133,12 @@ impl Inner {
         renewer: &LeaseRenewer,
         key: &LockKey,
         op: &CounterOp,
-        may_wait: bool,
+        (hash_key, may_wait): (HashKey, bool),
     ) -> Result<CounterReply, CounterFault> {
         let request = CounterRequest {
             key: key.clone(),
             map: renewer.map(key.slot()),
+            hash_key,
             op: op.clone(),
         };
         match renewer.driver.submit_counter(request, may_wait).await {

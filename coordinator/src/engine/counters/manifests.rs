@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use ringfence_ring::Replicas;
 use ringfence_segment_lock::{
-    Account, Durability, Manifest, ManifestError, Manifests, StorageError, VersionedManifest,
+    Account, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError, VersionedManifest,
     lock::Split,
 };
 
@@ -267,6 +267,6 @@ impl Stored {
     async fn manifest(&self, name: &str, op: CounterOp) -> Result<CounterReply, StorageError> {
         let key = self.key(name).map_err(CounterFault::from)?;
         // It may require replicas: the durability is in the manifest.
-        self.engine.0.ask_counter(&key, &op, true).await
+        self.engine.0.ask_counter(&key, &op, (HashKey::default(), true)).await
     }
 }

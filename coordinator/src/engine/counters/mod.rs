@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use hashbrown::HashMap;
 use ringfence_segment_lock::{
-    Account, At, Manifests, Segments, Storage, StorageError,
+    Account, At, HashKey, Manifests, Segments, Storage, StorageError,
     limits::PLACES_MAX,
     lock::{self, Split},
     segment::{Answer, ReadCopy, Request},
@@ -92,6 +92,7 @@ impl Stored {
                 index,
                 place,
                 is_replicated: false,
+                hash_key: HashKey::default(),
             };
             let answer = self.call(&at, ReadCopy.into()).await;
             answer.is_err().then_some(shard)
@@ -131,6 +132,10 @@ impl Segments for Stored {
             .place(&self.namespace, account, taken, more, &silent)
     }
 
+    fn new_hash_key(&self) -> HashKey {
+        HashKey(self.engine.0.around.random.id())
+    }
+
     fn now_ms(&self) -> u64 {
         millis(self.engine.0.around.clock.unix())
     }
@@ -141,7 +146,7 @@ impl Segments for Stored {
         match self
             .engine
             .0
-            .ask_counter(&key, &op, at.is_replicated)
+            .ask_counter(&key, &op, (at.hash_key, at.is_replicated))
             .await?
         {
             CounterReply::Segment(answer) => Ok(answer),

@@ -1,6 +1,9 @@
 //! A segment as its parts.
 
-use ringfence_segment_lock::segment::{CreditState, Entry, Final, Log, Segment, State};
+use ringfence_segment_lock::{
+    HashKey,
+    segment::{CreditState, Entry, Final, Log, Segment, State},
+};
 
 use super::{
     DUE, IDS, INN, LOG, OPEN, ORDER, OUT, PINNED, SEGMENT, SENT, Stored,
@@ -13,9 +16,9 @@ use super::{
 };
 
 impl Stored {
-    /// `segment`, as written by `origin`. It has no blocks. Each element of its order is one record, without times,
+    /// `segment`, as written by `origin`, with hashes of ids by `hash_key`. It has no blocks. Each element of its order is one record, without times,
     /// and each chunk of its log has one effect.
-    pub fn from_segment(segment: &Segment, origin: &str) -> Self {
+    pub fn from_segment(segment: &Segment, hash_key: HashKey, origin: &str) -> Self {
         let mut stored = Self::default();
         stored.put_numbers(segment);
         stored.put(SEGMENT, "origin", origin);
@@ -26,12 +29,12 @@ impl Stored {
         for (from, seq) in &segment.inn {
             stored.put(INN, from.to_string(), seq.to_string());
         }
-        stored.put_answers(segment);
+        stored.put_answers(segment, hash_key);
         for (deadline_ms, id) in &segment.due {
-            stored.put(DUE, open_text(id), deadline_ms.to_string());
+            stored.put(DUE, open_text(hash_key, id), deadline_ms.to_string());
         }
         for id in &segment.sent {
-            stored.put(SENT, open_text(id), "0");
+            stored.put(SENT, open_text(hash_key, id), "0");
         }
         for id in &segment.pinned {
             stored.put(PINNED, credit_text(id), "0");
@@ -42,10 +45,10 @@ impl Stored {
         stored
     }
 
-    fn put_answers(&mut self, segment: &Segment) {
+    fn put_answers(&mut self, segment: &Segment, hash_key: HashKey) {
         for (id, entry) in &segment.ids {
             let part = if entry.state.is_final() { IDS } else { OPEN };
-            self.put(part, id_key(id), value_of(entry));
+            self.put(part, id_key(hash_key, id), value_of(entry));
         }
         for (id, credit) in &segment.credits {
             let (part, letter) = match credit.state {
@@ -54,10 +57,10 @@ impl Stored {
                 CreditState::Refused => (IDS, b'N'),
             };
             let value = [&content_bytes(credit.content)[..], &[letter]].concat();
-            self.put(part, credit_key(id), value);
+            self.put(part, credit_key(hash_key, id), value);
         }
         for (nth, id) in segment.order.iter().enumerate() {
-            let key = key_of(id);
+            let key = key_of(hash_key, id);
             let value = self.0[IDS.name][&key[..]].clone();
             self.put(ORDER, place(nth), [&key[..], &value].concat());
         }
@@ -117,10 +120,10 @@ impl Stored {
     }
 }
 
-fn key_of(id: &Final) -> [u8; KEY_LEN] {
+fn key_of(hash_key: HashKey, id: &Final) -> [u8; KEY_LEN] {
     match id {
-        Final::Request(id) => id_key(id),
-        Final::Credit(id) => credit_key(id),
+        Final::Request(id) => id_key(hash_key, id),
+        Final::Credit(id) => credit_key(hash_key, id),
     }
 }
 

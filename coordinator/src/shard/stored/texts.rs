@@ -3,7 +3,7 @@
 //! Ids as texts sort as the ids do, so sorted sets keep their order.
 
 use ringfence_segment_lock::{
-    Account, Caller, Durability, RequestId, Terms,
+    Account, Caller, Durability, HashKey, RequestId, Terms,
     segment::{Channel, CreditId, State},
 };
 
@@ -177,18 +177,18 @@ fn key(time_ms: u64, digest: u128) -> [u8; KEY_LEN] {
 }
 
 /// The key of a request.
-pub(crate) fn id_key(id: &RequestId) -> [u8; KEY_LEN] {
-    key(id.time_ms(), id.digest())
+pub(crate) fn id_key(hash_key: HashKey, id: &RequestId) -> [u8; KEY_LEN] {
+    key(id.time_ms(), id.digest(hash_key))
 }
 
 /// The key of another account's transfer.
-pub(crate) fn credit_key(credit: &CreditId) -> [u8; KEY_LEN] {
-    key(credit.id.time_ms(), credit.digest())
+pub(crate) fn credit_key(hash_key: HashKey, credit: &CreditId) -> [u8; KEY_LEN] {
+    key(credit.id.time_ms(), credit.digest(hash_key))
 }
 
 /// The member of a request in the lists of those that are not final: `time:name`, the name's end, and the key.
-pub(crate) fn open_text(id: &RequestId) -> Vec<u8> {
-    ended(id, &id_key(id))
+pub(crate) fn open_text(hash_key: HashKey, id: &RequestId) -> Vec<u8> {
+    ended(id, &id_key(hash_key, id))
 }
 
 /// The inverse of [`open_text`].
@@ -248,6 +248,8 @@ mod tests {
 
     use super::*;
 
+    const KEY: HashKey = HashKey(7);
+
     fn id(time_ms: u64, name: &str) -> RequestId {
         RequestId::new(time_ms, name).unwrap()
     }
@@ -271,12 +273,12 @@ mod tests {
         ];
         for (one, next) in ids.iter().zip(&ids[1..]) {
             assert!(
-                one < next && open_text(one) < open_text(next),
+                one < next && open_text(KEY, one) < open_text(KEY, next),
                 "{one} {next}"
             );
         }
         for id in ids {
-            assert_eq!(open_of(&open_text(&id)), Some(id));
+            assert_eq!(open_of(&open_text(KEY, &id)), Some(id));
         }
     }
 

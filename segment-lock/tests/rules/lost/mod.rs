@@ -95,7 +95,7 @@ impl Scene {
 /// A request of that time whose home is that of two segments.
 fn home(index: u64, time_ms: u64, name: &str) -> RequestId {
     let mut ids = (0..).map(|number| id(time_ms, &format!("{name} {number}")));
-    ids.find(|id| id.hash() % 2 == index).unwrap()
+    ids.find(|id| id.hash(HashKey::default()) % 2 == index).unwrap()
 }
 
 /// Which segments the error says are lost, and what was in each.
@@ -183,7 +183,7 @@ async fn the_others_lend_while_one_is_lost() {
     let from_ms = a.read_manifest().await.unwrap().layouts()[1].from_ms;
     scene.clock.store(from_ms, Ordering::Relaxed);
     let mut ids = (0..).map(|number| id(from_ms, &number.to_string()));
-    let third = ids.find(|id| id.hash() % 3 == 2).unwrap();
+    let third = ids.find(|id| id.hash(HashKey::default()) % 3 == 2).unwrap();
     a.deduct(&third, amount(60)).await.unwrap();
     assert_eq!(a.balance().await.unwrap().available, 40);
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use ringfence_segment_lock::{
-    Change, Durability,
+    Change, Durability, HashKey,
     segment::{Inspect, Money, Refusal, Reply as Said, Request, SegmentView, State},
 };
 
@@ -59,6 +59,7 @@ async fn asked(
     let requests = batch.into_iter().map(|(key, op)| CounterRequest {
         key: key.clone(),
         map,
+        hash_key: HashKey(7),
         op,
     });
     let requests: Vec<_> = requests.collect();
@@ -165,6 +166,7 @@ pub async fn counters_on_their_way_are_frozen_beside_those_that_are_not(fixture:
     let read = |key: &LockKey, map| CounterRequest {
         key: key.clone(),
         map,
+        hash_key: HashKey::default(),
         op: CounterOp::ReadManifest,
     };
     let mut batch = [read(&other, QUIET), read(&key, MapVersion::UNKNOWN)];

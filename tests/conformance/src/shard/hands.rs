@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
-    Amount, Caller, Change, Durability, RequestId, Terms,
+    Amount, Caller, Change, Durability, HashKey, RequestId, Terms,
     segment::{Create, Inspect, Money, Op, Prepare, Reply as Told, SegmentView, State},
 };
 
@@ -111,6 +111,7 @@ impl Desk {
         let request = CounterRequest {
             key: key.clone(),
             map: MapVersion::UNKNOWN,
+            hash_key: HashKey(7),
             op,
         };
         let answers = self.counters.call(&[request]).await;

@@ -4,6 +4,8 @@ use super::{
     Fixture,
     desk::{Desk, FIRST, LONG, SHORT, acquire, arm, armed_with, counters, locks, mover, nonce},
 };
+use ringfence_segment_lock::HashKey;
+
 use ringfence_coordinator::{
     ids::{Epoch, Life, MapVersion},
     shard::{
@@ -33,7 +35,12 @@ pub async fn connecting_ends_the_former_connection(fixture: &dyn Fixture) {
     assert_is_later(&*later.expect("a connection"), &*former);
     for _ in 0..2 {
         let (key, map, op) = (key.clone(), MapVersion::UNKNOWN, CounterOp::ReadManifest);
-        assert_ended(former.call(&[CounterRequest { key, map, op }]).await);
+        assert_ended(former.call(&[CounterRequest {
+            key,
+            map,
+            hash_key: HashKey::default(),
+            op,
+        }]).await);
     }
 
     let mut former = mover(fixture).await;

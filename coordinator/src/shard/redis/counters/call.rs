@@ -122,9 +122,10 @@ impl Call {
             match (part.sums, &part.requests[..]) {
                 (Some(sums), together @ [_, _, ..]) => {
                     let ops: Vec<_> = together.iter().filter_map(|&at| op(&batch[at])).collect();
-                    requests::push_ops(&mut pack, part.group, sums, &ops);
+                    let of = (part.group, batch[together[0]].hash_key);
+                    requests::push_ops(&mut pack, of, sums, &ops);
                 }
-                (_, alone) => requests::push(&mut pack, part.group, &batch[alone[0]].op),
+                (_, alone) => requests::push(&mut pack, part.group, &batch[alone[0]]),
             }
         }
         pack.into_bytes()

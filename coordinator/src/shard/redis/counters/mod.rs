@@ -178,6 +178,7 @@ pub(super) async fn replicas(
 #[cfg(test)]
 mod tests {
     use ringfence_ring::SlotCount;
+    use ringfence_segment_lock::HashKey;
 
     use super::*;
     use crate::{
@@ -192,6 +193,7 @@ mod tests {
         let batch = [CounterRequest {
             key,
             map: MapVersion::UNKNOWN,
+            hash_key: HashKey::default(),
             op: CounterOp::ReadManifest,
         }];
         let call = Call::new(&batch);

@@ -1,7 +1,7 @@
 //! Requests in the form that `lua/counter/segment` takes: a verb, and the arguments of its function after the segment.
 
 use ringfence_segment_lock::{
-    Caller, Change, RequestId,
+    Caller, Change, HashKey, RequestId,
     segment::{
         Accept, Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, History,
         Lend, Loan, Op, Prepare, Refuse, Replace, Request, State,
@@ -10,7 +10,7 @@ use ringfence_segment_lock::{
 
 use super::{call::Sums, pack::Pack};
 use crate::shard::{
-    CounterOp,
+    CounterOp, CounterRequest,
     stored::{
         push_change, reference_text,
         texts::{
@@ -24,9 +24,9 @@ use crate::shard::{
 pub(super) const PACKED: usize = 128;
 
 /// Packs a request to the group with that number.
-pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
-    match op {
-        CounterOp::Segment(request) => push_request(pack, group, request),
+pub(super) fn push(pack: &mut Pack, group: usize, request: &CounterRequest) {
+    match &request.op {
+        CounterOp::Segment(of) => push_request(pack, group, (of, request.hash_key)),
         CounterOp::ReadManifest => _ = verb(pack, group, "read_manifest", 0),
         CounterOp::SwapManifest {
             expected,
@@ -40,9 +40,9 @@ pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
     }
 }
 
-fn push_request(pack: &mut Pack, group: usize, request: &Request) {
+fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, HashKey)) {
     match request {
-        Request::Op(op) => push_op(verb(pack, group, "op", 12), op),
+        Request::Op(op) => push_op(verb(pack, group, "op", 12), op, hash_key),
         Request::Lend(lend) => push_lend(verb(pack, group, "lend", 4), lend),
         Request::Land(land) => {
             push_caller(
@@ -52,37 +52,39 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         }
         Request::Collect(collect) => push_collect(verb(pack, group, "collect", 3), collect),
         Request::Thaw(thaw) => _ = push_caller(verb(pack, group, "thaw", 1), thaw.caller),
-        Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse),
+        Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse, hash_key),
         Request::Confirm(confirm) => {
-            push_id(verb(pack, group, "confirm", 4), &confirm.id)
+            push_id(verb(pack, group, "confirm", 4), hash_key, &confirm.id)
                 .number(confirm.generation)
-                .text(&open_text(&confirm.id));
+                .text(&open_text(hash_key, &confirm.id));
         }
         Request::Cancel(Cancel {
             id,
             generation,
             caller,
         }) => {
-            let pack = push_id(verb(pack, group, "cancel", 5), id).number(*generation);
-            push_caller(pack, *caller).text(&open_text(id));
+            let pack = push_id(verb(pack, group, "cancel", 5), hash_key, id).number(*generation);
+            push_caller(pack, *caller).text(&open_text(hash_key, id));
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
-        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 8), credit),
+        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 8), credit, hash_key),
         Request::FinishTransfer(finish) => {
-            push_finish_transfer(verb(pack, group, "finish_transfer", 6), finish)
+            push_finish_transfer(verb(pack, group, "finish_transfer", 6), finish, hash_key)
         }
         Request::Forget(Forget { id, generation }) => {
-            push_credit_id(verb(pack, group, "forget", 4), id)
+            push_credit_id(verb(pack, group, "forget", 4), hash_key, id)
                 .number(*generation)
                 .text(&credit_text(id));
         }
         Request::Find(find) => {
-            _ = push_id(verb(pack, group, "find", 3), &find.id).number(find.generation)
+            _ = push_id(verb(pack, group, "find", 3), hash_key, &find.id).number(find.generation)
         }
         Request::History(history) => push_history(verb(pack, group, "history", 3), history),
         Request::Sent(sent) => push_after(
             verb(pack, group, "sent", 1),
-            sent.after.as_ref().map(open_text),
+            sent.after
+                .as_ref()
+                .map(|after| open_text(hash_key, after)),
         ),
         Request::Pinned(pinned) => {
             push_after(
@@ -103,7 +105,12 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
 
 /// Packs deposits and deductions at the group with that number: their answers in case all can be done, and the further
 /// arguments that each alone would have.
-pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
+pub(super) fn push_ops(
+    pack: &mut Pack,
+    (group, hash_key): (usize, HashKey),
+    sums: Sums,
+    ops: &[&Op],
+) {
     let times = ops.iter().map(|op| op.id.time_ms());
     let (first, last) = (times.clone().min(), times.max());
     let generation = ops.iter().map(|op| op.generation).min();
@@ -114,13 +121,13 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     push_amount(push_amount(pack, sums.coming), sums.going);
     pack.array(ops.len());
     for op in ops {
-        pack.text(&id_key(&op.id));
+        pack.text(&id_key(hash_key, &op.id));
     }
     pack.array(2 * ops.len());
     let done = state_text(&State::Done);
     for op in ops {
         let content = content_bytes(op.change.digest());
-        pack.text(&id_key(&op.id)).texts(&[&content, &done]);
+        pack.text(&id_key(hash_key, &op.id)).texts(&[&content, &done]);
     }
     let mut effects = Vec::new();
     for op in ops.iter().filter(|op| op.logged) {
@@ -159,7 +166,7 @@ fn kind(change: &Change) -> &'static str {
     }
 }
 
-fn push_op(pack: &mut Pack, op: &Op) {
+fn push_op(pack: &mut Pack, op: &Op, hash_key: HashKey) {
     let (deadline_ms, state) = match &op.change {
         Change::Deposit { .. } | Change::Deduct { .. } => (0, State::Done),
         &Change::Reserve {
@@ -177,7 +184,7 @@ fn push_op(pack: &mut Pack, op: &Op) {
             (0, State::Sent { amount, to })
         }
     };
-    push_id(pack, &op.id).number(op.generation);
+    push_id(pack, hash_key, &op.id).number(op.generation);
     pack.text(&content_bytes(op.change.digest()));
     push_amount(
         pack.text(kind(&op.change).as_bytes()),
@@ -214,26 +221,26 @@ fn push_collect(pack: &mut Pack, collect: &Collect) {
     };
 }
 
-fn push_refuse(pack: &mut Pack, refuse: &Refuse) {
-    push_id(pack, &refuse.id).number(refuse.generation);
+fn push_refuse(pack: &mut Pack, refuse: &Refuse, hash_key: HashKey) {
+    push_id(pack, hash_key, &refuse.id).number(refuse.generation);
     pack.text(&content_bytes(refuse.change.digest()));
     pack.number(refuse.version);
     push_caller(pack, refuse.caller);
 }
 
-fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
-    push_credit_id(pack, &credit.id).number(credit.generation);
+fn push_credit(pack: &mut Pack, credit: &GiveCredit, hash_key: HashKey) {
+    push_credit_id(pack, hash_key, &credit.id).number(credit.generation);
     pack.text(&content_bytes(credit.content));
     push_amount(pack, credit.amount.get());
     push_caller(pack, credit.caller).text(&credit_text(&credit.id));
     pack.text(credit.unit.as_str().as_bytes());
 }
 
-fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer) {
+fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer, hash_key: HashKey) {
     use ringfence_segment_lock::segment::Outcome;
-    push_id(pack, &finish.id).number(finish.generation);
+    push_id(pack, hash_key, &finish.id).number(finish.generation);
     pack.truth(finish.outcome == Outcome::Credited);
-    push_caller(pack, finish.caller).text(&open_text(&finish.id));
+    push_caller(pack, finish.caller).text(&open_text(hash_key, &finish.id));
 }
 
 fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
@@ -276,8 +283,8 @@ fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
 }
 
 /// An id's key, and its time.
-fn push_id<'a>(pack: &'a mut Pack, id: &RequestId) -> &'a mut Pack {
-    pack.text(&id_key(id)).number(id.time_ms())
+fn push_id<'a>(pack: &'a mut Pack, hash_key: HashKey, id: &RequestId) -> &'a mut Pack {
+    pack.text(&id_key(hash_key, id)).number(id.time_ms())
 }
 
 fn push_caller(pack: &mut Pack, caller: Caller) -> &mut Pack {
@@ -286,8 +293,12 @@ fn push_caller(pack: &mut Pack, caller: Caller) -> &mut Pack {
 }
 
 /// A credit's key, and its time.
-fn push_credit_id<'a>(pack: &'a mut Pack, credit: &CreditId) -> &'a mut Pack {
-    pack.text(&credit_key(credit)).number(credit.id.time_ms())
+fn push_credit_id<'a>(
+    pack: &'a mut Pack,
+    hash_key: HashKey,
+    credit: &CreditId,
+) -> &'a mut Pack {
+    pack.text(&credit_key(hash_key, credit)).number(credit.id.time_ms())
 }
 
 fn push_after(pack: &mut Pack, after: Option<Vec<u8>>) {
