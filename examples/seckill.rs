@@ -1,4 +1,4 @@
-//! A sale of a few pieces to many buyers: the stock is a counter, in segments over the shards, and no buyer waits for a lock.
+//! A sale of a few pieces to many buyers, one to each: the stock is a counter, in segments over the shards, and no buyer waits for a lock.
 //!
 //! ```sh
 //! cargo run --example seckill                                           # shards in this process
@@ -9,12 +9,12 @@ use std::{env, error::Error, sync::Arc, time::Duration};
 
 use ringfence::{
     Client,
-    counter::{Amount, CounterError, Terms},
+    counter::{Amount, CounterError, RequestId, Terms},
 };
 use tokio::{task::JoinSet, time::sleep};
 
 const PIECES: i64 = 100;
-const BUYERS: usize = 1_000;
+const BUYERS: usize = 10_000;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -31,10 +31,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut buyers = JoinSet::new();
     for buyer in 0..BUYERS {
-        let (counters, stock) = (counters.clone(), stock.clone());
+        let (opens_ms, stock) = (delivery.time_ms(), stock.clone());
         buyers.spawn(async move {
-            // A buyer keeps the id: if the answer is lost, a repeat sells no second piece.
-            let order = counters.request(&format!("order-{buyer}"))?;
+            // The time of the sale and the buyer are the id: whoever asks again, even anew, gets no second piece.
+            let order = RequestId::new(opens_ms, &format!("buyer-{buyer}"))?;
             let mut answers = 0;
             while answers < 2 {
                 match stock.deduct(&order, Amount::new(1)?).await {

@@ -12,6 +12,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use ringfence::counter::{Amount, Terms};
 use ringfence_test_support::{
     Servers,
     database::{mariadb::MariaDb, postgresql::PostgreSql},
@@ -22,7 +23,7 @@ use tokio::{
     net::TcpStream,
     process::{Child, ChildStdout, Command},
     task::JoinSet,
-    time::{Duration, timeout},
+    time::{Duration, sleep, timeout},
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -189,6 +190,92 @@ async fn deducts(
     run(TAKE_OVER).await;
     assert_eq!(post(address, "/accounts/1/deduct/20").await, 503);
     assert_eq!(read(BALANCE_1).await, 200);
+}
+
+const ORDERS: &str =
+    "CREATE TABLE orders (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, buyer TEXT NOT NULL,
+        amount BIGINT NOT NULL, state TEXT NOT NULL DEFAULT 'new');
+    CREATE TABLE outbox (of BIGINT PRIMARY KEY REFERENCES orders, made_ms BIGINT NOT NULL)";
+/// As the example places one.
+const MANY_ORDERS: &str = "WITH placed AS (INSERT INTO orders (buyer, amount)
+        SELECT 'buyer/' || n % 5, 1 + n % 40 FROM generate_series(1, 150) n RETURNING id)
+    INSERT INTO outbox (of, made_ms) SELECT id, $1 FROM placed";
+/// An order that was paid is changed, and one that was refused counts as paid.
+const PLANT: &str = "UPDATE orders SET amount = amount + 1 WHERE id = (SELECT min(id) FROM orders WHERE state = 'paid');
+    UPDATE orders SET state = 'paid' WHERE id = (SELECT min(id) FROM orders WHERE state = 'refused')";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orders_are_paid_once_by_workers_that_are_killed_and_a_planted_difference_is_found() {
+    let (database, servers) = (PostgreSql::spawn().await, founded().await);
+    let sql = database.connect().await;
+    sql.batch_execute(ORDERS).await.unwrap();
+    let client = servers.client().await;
+    let counters = client.counters();
+    let amount = |units: i64| Amount::new(units).unwrap();
+    let shop = counters
+        .create("shop", Terms::in_memory(), 2)
+        .await
+        .unwrap();
+    for buyer in 0..5 {
+        let name = format!("buyer/{buyer}");
+        let account = counters.create(&name, Terms::in_memory(), 1);
+        let salary = counters.new_request();
+        account
+            .await
+            .unwrap()
+            .deposit(&salary, amount(500))
+            .await
+            .unwrap();
+    }
+    let (seeds, address) = (servers.urls().join(","), database.address());
+    let environment = [("RINGFENCE_REDIS", &*seeds), ("DATABASE", &*address)];
+    let mut placed = Example::start("payments", &["buyer/1", "30"], &environment);
+    placed.says("placed 1").await;
+    let made_ms = i64::try_from(counters.new_request().time_ms()).unwrap();
+    sql.execute(MANY_ORDERS, &[&made_ms]).await.unwrap();
+
+    // Two at a time; one of them is killed at any point of its work.
+    let open = async || {
+        let row = sql.query_one("SELECT count(*) FROM outbox", &[]).await;
+        row.unwrap().get::<_, i64>(0)
+    };
+    for ms in [0, 3, 7, 12, 1, 5, 20] {
+        let mut workers = [(); 2].map(|()| Example::start("payments", &[], &environment));
+        for worker in &mut workers {
+            timeout(PATIENCE, worker.lines.next_line())
+                .await
+                .unwrap()
+                .unwrap();
+        }
+        sleep(Duration::from_millis(ms)).await;
+        let [mut killed, _other] = workers;
+        killed.child.kill().await.unwrap();
+    }
+    assert!(open().await > 0, "the rest is for a worker that lives");
+    Example::start("payments", &[], &environment).rest().await;
+    assert_eq!(open().await, 0);
+    let states = sql.query_one(
+        "SELECT sum(amount) FILTER (WHERE state = 'paid')::BIGINT, count(*) FILTER (WHERE state = 'refused') FROM orders",
+        &[],
+    );
+    let (paid, refused): (i64, i64) = states.await.map(|row| (row.get(0), row.get(1))).unwrap();
+    assert!(refused > 0, "some buyers have too little");
+    assert_eq!(
+        shop.exact_balance().await.unwrap().available,
+        i128::from(paid)
+    );
+
+    let differences = async || {
+        let lines = Example::start("reconcile", &[], &environment).rest().await;
+        lines.len() - 1
+    };
+    assert_eq!(differences().await, 0);
+    sql.batch_execute(PLANT).await.unwrap();
+    shop.deposit(&counters.new_request(), amount(7))
+        .await
+        .unwrap();
+    assert_eq!(differences().await, 3);
+    client.close().await;
 }
 
 #[tokio::test]

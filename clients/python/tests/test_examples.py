@@ -7,6 +7,8 @@ import contextlib
 import importlib
 import os
 import pathlib
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -15,9 +17,10 @@ from typing import Any, Iterator
 
 import pytest
 
+import ringfence
 from ringfence import Client
 
-from conftest import DEADLINE, ROOT, Coordinator
+from conftest import DEADLINE, ROOT, Coordinator, eventually
 
 EXAMPLES = ROOT / "clients/python/examples"
 
@@ -58,6 +61,80 @@ def test_coins_are_deducted_once_and_a_late_holder_deducts_none(
         _, err = late.communicate(timeout=60)
         assert late.returncode == 1 and "too late" in err
         assert database.execute("SELECT balance FROM account").fetchone() == (10,)
+
+
+ORDERS = """CREATE TABLE orders (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, buyer TEXT NOT NULL,
+        amount BIGINT NOT NULL, state TEXT NOT NULL DEFAULT 'new');
+    CREATE TABLE outbox (of BIGINT PRIMARY KEY REFERENCES orders, made_ms BIGINT NOT NULL)"""
+
+
+@pytest.fixture
+def postgresql() -> Iterator[str]:
+    """A server of one's own, on a socket in memory."""
+    *_, programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+    # It refuses to run as root.
+    user = {"user": "postgres"} if os.getuid() == 0 else {}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        if user:
+            shutil.chown(folder, "postgres")
+        data = ["-D", f"{folder}/data"]
+        initdb = [programs / "initdb", *data, "--username=postgres", "--auth=trust", "--no-sync"]
+        subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
+        settings = ["-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+        server = subprocess.Popen([programs / "postgres", *data, *settings], cwd=folder, **user)
+        try:
+            eventually((pathlib.Path(folder) / ".s.PGSQL.5432").exists)
+            yield f"host={folder} user=postgres"
+        finally:
+            server.send_signal(signal.SIGQUIT)
+            server.wait()
+
+
+def test_orders_are_paid_once_and_a_planted_difference_is_found(
+    shared: Coordinator, client: Client, postgresql: str
+) -> None:
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is missing")
+    new = ringfence.RequestId.new
+    client.account("shop").create("memory")
+    for buyer in range(3):
+        client.account(f"buyer/{buyer}").create("memory")
+        client.account(f"buyer/{buyer}").deposit(new(), 200)
+    environment = {**os.environ, "DATABASE": postgresql, "RINGFENCE": shared.address}
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(EXAMPLES / "payments.py"), *arguments]
+        return subprocess.Popen(command, text=True, env=environment, stdout=subprocess.PIPE)
+
+    def run(*arguments: str) -> list[str]:
+        out, _ = start(*arguments).communicate(timeout=60)
+        return out.splitlines()
+
+    def connected() -> object:
+        with contextlib.suppress(psycopg.OperationalError):
+            return psycopg.connect(postgresql, autocommit=True)
+
+    eventually(connected)
+    with psycopg.connect(postgresql, autocommit=True) as database:
+        database.execute(ORDERS)
+        run("place", "buyer/1", "30")
+        place = """WITH placed AS (INSERT INTO orders (buyer, amount)
+                SELECT 'buyer/' || n % 3, 1 + n % 30 FROM generate_series(1, 60) n RETURNING id)
+            INSERT INTO outbox (of, made_ms) SELECT id, %s FROM placed"""
+        database.execute(place, [new().created_at_ms])
+        for _ in range(3):
+            worker = start("pay")
+            assert worker.stdout and worker.stdout.readline()
+            worker.kill()
+            worker.wait()
+        run("pay")
+        assert database.execute("SELECT count(*) FROM outbox").fetchone() == (0,)
+        paid = "SELECT sum(amount)::BIGINT FROM orders WHERE state = 'paid'"
+        assert database.execute(paid).fetchone() == (client.account("shop").balance().available,)
+        assert run("reconcile") == ["differences: 0"]
+        first = "SELECT min(id) FROM orders WHERE state = 'paid'"
+        database.execute(f"UPDATE orders SET amount = amount + 1 WHERE id = ({first})")
+        client.account("shop").deposit(new(), 7)
+        assert run("reconcile")[-1] == "differences: 2"
 
 
 def example(name: str, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -115,7 +115,8 @@ impl Scene {
 /// A request of that time with that home, by two segments and by four.
 fn home(index: u64, time_ms: u64) -> RequestId {
     let mut ids = (0..).map(|name| id(time_ms, &format!("request {name}")));
-    ids.find(|id| id.hash(HashKey::default()) % 4 == index).unwrap()
+    ids.find(|id| id.hash(HashKey::default()) % 4 == index)
+        .unwrap()
 }
 
 fn is_away<T: std::fmt::Debug>(outcome: Result<T, CounterError>) -> bool {

@@ -69,7 +69,8 @@ impl Pair {
 /// A request with the segment `index` of two as its home.
 fn home(index: u64, name: &str) -> RequestId {
     let mut ids = (0..).map(|number| id(NOW, &format!("{name} {number}")));
-    ids.find(|id| id.hash(HashKey::default()) % 2 == index).unwrap()
+    ids.find(|id| id.hash(HashKey::default()) % 2 == index)
+        .unwrap()
 }
 
 #[tokio::test]

@@ -61,7 +61,8 @@ async fn a_home_that_has_no_room_for_half_borrows_what_it_has_room_for() {
     let counter = counter(&storage(), "a", 2).await;
     let home = |index| {
         let mut ids = (0..).map(|name| id(NOW, &format!("home {index} {name}")));
-        ids.find(|id| id.hash(HashKey::default()) % 2 == index).unwrap()
+        ids.find(|id| id.hash(HashKey::default()) % 2 == index)
+            .unwrap()
     };
     counter.deposit(&home(0), amount(5 * PART)).await.unwrap();
     counter.deposit(&home(1), amount(9 * PART)).await.unwrap();
@@ -93,7 +94,10 @@ async fn lent(to: u32) -> Counter {
 #[tokio::test]
 async fn money_that_somebody_left_in_flight_is_found() {
     let home = (0..).map(|name| id(NOW, &format!("request {name}")));
-    let home: Vec<_> = home.filter(|id| id.hash(HashKey::default()) % 3 == 0).take(2).collect();
+    let home: Vec<_> = home
+        .filter(|id| id.hash(HashKey::default()) % 3 == 0)
+        .take(2)
+        .collect();
     for to in [0, 1] {
         let counter = lent(to).await;
         let balance = counter.balance().await.unwrap();

@@ -31,6 +31,10 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
         self.memory.place(account, taken, more).await
     }
 
+    fn new_hash_key(&self) -> HashKey {
+        HashKey::default()
+    }
+
     fn now_ms(&self) -> u64 {
         self.memory.now_ms()
     }
@@ -56,7 +60,9 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
 /// A request with segment `home` of three as its home.
 fn at_home(home: u64) -> RequestId {
     let ids = (0..).map(|name| id(NOW, &format!("request {name}")));
-    ids.into_iter().find(|id| id.hash(HashKey::default()) % 3 == home).unwrap()
+    ids.into_iter()
+        .find(|id| id.hash(HashKey::default()) % 3 == home)
+        .unwrap()
 }
 
 fn change(memory: &Memory, index: u32, change: Change) {

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use ringfence_ring::Replicas;
 use ringfence_segment_lock::{
-    Account, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError, VersionedManifest,
-    lock::Split,
+    Account, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError,
+    VersionedManifest, lock::Split,
 };
 
 use super::{CounterFault, Stored};
@@ -267,6 +267,9 @@ impl Stored {
     async fn manifest(&self, name: &str, op: CounterOp) -> Result<CounterReply, StorageError> {
         let key = self.key(name).map_err(CounterFault::from)?;
         // It may require replicas: the durability is in the manifest.
-        self.engine.0.ask_counter(&key, &op, (HashKey::default(), true)).await
+        self.engine
+            .0
+            .ask_counter(&key, &op, (HashKey::default(), true))
+            .await
     }
 }

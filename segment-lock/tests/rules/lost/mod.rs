@@ -95,7 +95,8 @@ impl Scene {
 /// A request of that time whose home is that of two segments.
 fn home(index: u64, time_ms: u64, name: &str) -> RequestId {
     let mut ids = (0..).map(|number| id(time_ms, &format!("{name} {number}")));
-    ids.find(|id| id.hash(HashKey::default()) % 2 == index).unwrap()
+    ids.find(|id| id.hash(HashKey::default()) % 2 == index)
+        .unwrap()
 }
 
 /// Which segments the error says are lost, and what was in each.
@@ -382,6 +383,10 @@ fn beside<A: Acts>(acts: &Arc<A>) -> Counter {
 impl<A: Acts> Segments for Beside<A> {
     async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
         self.0.scene().memory.place(account, taken, more).await
+    }
+
+    fn new_hash_key(&self) -> HashKey {
+        HashKey::default()
     }
 
     fn now_ms(&self) -> u64 {

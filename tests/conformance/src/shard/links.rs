@@ -35,12 +35,16 @@ pub async fn connecting_ends_the_former_connection(fixture: &dyn Fixture) {
     assert_is_later(&*later.expect("a connection"), &*former);
     for _ in 0..2 {
         let (key, map, op) = (key.clone(), MapVersion::UNKNOWN, CounterOp::ReadManifest);
-        assert_ended(former.call(&[CounterRequest {
-            key,
-            map,
-            hash_key: HashKey::default(),
-            op,
-        }]).await);
+        assert_ended(
+            former
+                .call(&[CounterRequest {
+                    key,
+                    map,
+                    hash_key: HashKey::default(),
+                    op,
+                }])
+                .await,
+        );
     }
 
     let mut former = mover(fixture).await;

@@ -82,9 +82,7 @@ fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, H
         Request::History(history) => push_history(verb(pack, group, "history", 3), history),
         Request::Sent(sent) => push_after(
             verb(pack, group, "sent", 1),
-            sent.after
-                .as_ref()
-                .map(|after| open_text(hash_key, after)),
+            sent.after.as_ref().map(|after| open_text(hash_key, after)),
         ),
         Request::Pinned(pinned) => {
             push_after(
@@ -127,7 +125,8 @@ pub(super) fn push_ops(
     let done = state_text(&State::Done);
     for op in ops {
         let content = content_bytes(op.change.digest());
-        pack.text(&id_key(hash_key, &op.id)).texts(&[&content, &done]);
+        pack.text(&id_key(hash_key, &op.id))
+            .texts(&[&content, &done]);
     }
     let mut effects = Vec::new();
     for op in ops.iter().filter(|op| op.logged) {
@@ -293,12 +292,9 @@ fn push_caller(pack: &mut Pack, caller: Caller) -> &mut Pack {
 }
 
 /// A credit's key, and its time.
-fn push_credit_id<'a>(
-    pack: &'a mut Pack,
-    hash_key: HashKey,
-    credit: &CreditId,
-) -> &'a mut Pack {
-    pack.text(&credit_key(hash_key, credit)).number(credit.id.time_ms())
+fn push_credit_id<'a>(pack: &'a mut Pack, hash_key: HashKey, credit: &CreditId) -> &'a mut Pack {
+    pack.text(&credit_key(hash_key, credit))
+        .number(credit.id.time_ms())
 }
 
 fn push_after(pack: &mut Pack, after: Option<Vec<u8>>) {
