@@ -208,8 +208,7 @@ impl Counter {
         }
     }
 
-    /// The content of every segment, not read at one instant. Coordinators tell the amounts, the doubts and the losses of
-    /// each, and leave its version, its loans and its clock out.
+    /// The content of every segment, not read at one instant. Coordinators leave its version, its loans and its clock out.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ import (
 	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
 )
 
-// AccountFilter chooses accounts of a namespace. InDoubt, Lost, Held: those that have any of these; none of them set: all.
+// AccountFilter chooses accounts of a namespace. InDoubt, Lost, Held, Unfinished: those that have any of these; none of them set: all.
 type AccountFilter struct {
 	// Namespace is "default" if it is empty.
 	Namespace string
@@ -22,14 +22,17 @@ type AccountFilter struct {
 	Lost bool
 	// Held: an amount is set aside, by a reservation or by a transfer on its way.
 	Held bool
+	// Unfinished: a transfer from or to it is not finished.
+	Unfinished bool
 }
 
 func (f AccountFilter) message() *pb.ListAccountsRequest {
 	request := &pb.ListAccountsRequest{Namespace: f.Namespace, Prefix: f.Prefix}
 	for condition, wanted := range map[pb.AccountCondition]bool{
-		pb.AccountCondition_ACCOUNT_CONDITION_IN_DOUBT: f.InDoubt,
-		pb.AccountCondition_ACCOUNT_CONDITION_LOST:     f.Lost,
-		pb.AccountCondition_ACCOUNT_CONDITION_HELD:     f.Held,
+		pb.AccountCondition_ACCOUNT_CONDITION_IN_DOUBT:   f.InDoubt,
+		pb.AccountCondition_ACCOUNT_CONDITION_LOST:       f.Lost,
+		pb.AccountCondition_ACCOUNT_CONDITION_HELD:       f.Held,
+		pb.AccountCondition_ACCOUNT_CONDITION_UNFINISHED: f.Unfinished,
 	} {
 		if wanted {
 			request.Conditions = append(request.Conditions, condition)
@@ -48,6 +51,8 @@ type Segment struct {
 	InDoubt bool
 	// Losses is how often it may have lost its last changes and went on.
 	Losses uint64
+	// Unfinished is the number of transfers from or to it that are not finished.
+	Unfinished uint64
 }
 
 // LostSegment is a segment that is lost with its shard.
@@ -121,7 +126,7 @@ func listed(account *pb.ListedAccount) ListedAccount {
 		found.Limits, found.Labels = Limits{of.Unit, of.Floor, of.Ceiling}, of.Labels
 	}
 	for _, one := range account.GetSegments().GetPresent() {
-		segment := Segment{one.Index, one.Available, one.Held, one.InDoubt, one.Losses}
+		segment := Segment{one.Index, one.Available, one.Held, one.InDoubt, one.Losses, one.Unfinished}
 		found.Segments = append(found.Segments, segment)
 	}
 	for _, one := range account.GetSegments().GetLost() {

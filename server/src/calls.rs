@@ -12,11 +12,14 @@ use prometheus_client::{
 };
 use tonic::{Code, Status, service::Routes};
 
-use crate::bounds;
+use crate::{bounds, counters::Changes};
 
-/// The answers to calls.
+/// The answers to calls, and to the changes of accounts in them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calls(Family<Answer, Counter>);
+pub(crate) struct Calls {
+    answers: Family<Answer, Counter>,
+    pub(crate) changes: Changes,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
@@ -29,8 +32,9 @@ impl Calls {
         registry.register(
             "calls",
             "Answered calls. A stream counts when it is opened.",
-            self.0.clone(),
+            self.answers.clone(),
         );
+        self.changes.register(registry);
     }
 
     /// `routes`, whose calls are bounded and counted.
@@ -42,7 +46,7 @@ impl Calls {
     }
 }
 
-async fn count(State(Calls(calls)): State<Calls>, request: Request, next: Next) -> Response {
+async fn count(State(calls): State<Calls>, request: Request, next: Next) -> Response {
     let method = request.uri().path().trim_start_matches('/').to_owned();
     let answer = next.run(request).await;
     // An answer without a code has it at its end, after the messages.
@@ -53,6 +57,7 @@ async fn count(State(Calls(calls)): State<Calls>, request: Request, next: Next) 
         _ => method,
     };
     let code = format!("{code:?}");
-    calls.get_or_create(&Answer { method, code }).inc();
+    let answered = Answer { method, code };
+    calls.answers.get_or_create(&answered).inc();
     answer
 }

@@ -200,7 +200,7 @@ impl Service {
         let admin = Admin::new(client.clone(), stopping.clone(), grace);
         let served = (locks, sessions, latches, admin);
         let calls = Calls::default();
-        let routes = calls.of(routes(&client, served, &health, &authentication));
+        let routes = calls.of(routes((&client, &calls), served, &health, &authentication));
         let router = server(&limits).add_routes(json::with(routes));
         let places = (limits.connections, limits.connections_per_address);
         let port = Port::new("service", places, &numbers);
@@ -356,14 +356,14 @@ type Explain = fn(Response<Body>) -> Response<Body>;
 
 /// All services.
 fn routes(
-    client: &Client,
+    (client, calls): (&Client, &Calls),
     (locks, sessions, latches, admin): (Locks, Sessions, Latches, Admin),
     health: &HealthReporter,
     authentication: &Authentication,
 ) -> Routes {
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let sessions = SessionServiceServer::new(sessions).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let counters = CounterServiceServer::new(Counters::new(client.clone()))
+    let counters = CounterServiceServer::new(Counters::new(client.clone(), calls.changes.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let latches = LatchServiceServer::new(latches).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let admin = AdminServiceServer::new(admin).max_decoding_message_size(MESSAGE_BYTES_MAX);

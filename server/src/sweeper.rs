@@ -39,6 +39,8 @@ pub(crate) struct Sweeper {
 struct Numbers {
     /// The accounts of the last round; none unless this coordinator sweeps.
     accounts: Family<Condition, Gauge>,
+    /// How far back the account that remembers least still knows every id, in seconds.
+    horizon: Gauge,
     done: Family<Work, Counter>,
 }
 
@@ -59,6 +61,9 @@ struct Round {
     in_doubt: u64,
     lost: u64,
     held: u64,
+    unfinished: u64,
+    /// The least time since which every id is known, in ms.
+    horizon_ms: Option<u64>,
     /// Accounts that could not be read.
     unread: u64,
     /// Pages of names that could not be read.
@@ -75,11 +80,20 @@ impl Sweeper {
     }
 
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let Numbers { accounts, done } = &self.numbers;
+        let Numbers {
+            accounts,
+            horizon,
+            done,
+        } = &self.numbers;
         registry.register(
             "accounts",
             "Accounts that the last sweep found, by condition, at the coordinator that sweeps",
             accounts.clone(),
+        );
+        registry.register(
+            "idempotency_horizon_seconds",
+            "How far back every id is remembered, by the account that remembers least; 0: none forgets yet",
+            horizon.clone(),
         );
         registry.register("swept", "Work of sweeps, by kind", done.clone());
     }
@@ -197,6 +211,12 @@ impl Round {
         self.in_doubt += u64::from(found.is_in_doubt());
         self.lost += u64::from(!found.lost.0.is_empty());
         self.held += u64::from(found.has_held());
+        self.unfinished += u64::from(found.has_unfinished());
+        let views = found.views.values().filter(|view| view.mark_ms > 0);
+        let least = views
+            .map(|view| view.now_ms.saturating_sub(view.mark_ms))
+            .min();
+        self.horizon_ms = self.horizon_ms.into_iter().chain(least).min();
     }
 }
 
@@ -229,10 +249,13 @@ impl Numbers {
             ("in_doubt", round.in_doubt),
             ("lost", round.lost),
             ("held", round.held),
+            ("unfinished", round.unfinished),
             ("unread", round.unread + round.unlisted),
         ] {
             let gauge = self.accounts.get_or_create(&Condition { condition });
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+        let seconds = round.horizon_ms.unwrap_or_default() / 1000;
+        self.horizon.set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 }

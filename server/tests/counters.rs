@@ -12,7 +12,7 @@ use ringfence_api::{
 };
 use tonic::{Code, transport::Channel};
 
-use super::scene::Scene;
+use super::{monitor::counted, scene::Scene};
 
 fn account(name: &str) -> Option<Account> {
     Some(Account {
@@ -306,4 +306,38 @@ async fn of_many_changes_each_fails_alone() {
     assert_eq!(answers[1].state(), ReservationState::Held);
     assert_eq!(available(&mut counters, "from").await, (940, 10));
     assert_eq!(available(&mut counters, "to").await, (20, 0));
+}
+
+#[tokio::test]
+async fn answers_to_changes_are_counted_single_or_in_a_batch() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["coins"]).await;
+    let deduct = |name: &str, amount| {
+        change::Request::Deduct(DeductRequest {
+            account: account("coins"),
+            id: id(name),
+            amount,
+            ..DeductRequest::default()
+        })
+    };
+    let first = changes([deposit("gift", "coins", 5)]);
+    counters.batch_change(first).await.unwrap();
+    let single = DeductRequest {
+        account: account("coins"),
+        id: id("single"),
+        amount: 1,
+        ..DeductRequest::default()
+    };
+    counters.deduct(single).await.unwrap();
+    let more = changes([deduct("a", 2), deduct("b", 9)]);
+    counters.batch_change(more).await.unwrap();
+    for (change, answer, count) in [
+        ("deposit", "done", 1.0),
+        ("deduct", "done", 2.0),
+        ("deduct", "insufficient", 1.0),
+    ] {
+        let labels = format!("change=\"{change}\",answer=\"{answer}\"");
+        let counted = counted(&scene, "ringfence_changes_total{", &labels).await;
+        assert_eq!(counted, count, "{labels}");
+    }
 }

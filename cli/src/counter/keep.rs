@@ -50,9 +50,9 @@ pub(crate) struct Accept {
 #[derive(Debug, clap::Args)]
 struct These {
     /// The name of the account: 1 to 255 bytes
-    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "prefix", "in_doubt", "lost", "held"])]
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "prefix", "in_doubt", "lost", "held", "unfinished"])]
     account: Option<String>,
-    /// All accounts of the namespace, or those that --prefix, --in-doubt, --lost and --held choose
+    /// All accounts of the namespace, or those that --prefix, --in-doubt, --lost, --held and --unfinished choose
     #[arg(long)]
     all: bool,
     #[command(flatten)]

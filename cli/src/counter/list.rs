@@ -39,7 +39,7 @@ pub(super) struct Which {
     /// Only accounts whose names begin with TEXT
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) prefix: String,
-    /// Only accounts with a segment in doubt; together with --lost or --held, those of either kind
+    /// Only accounts with a segment in doubt; together with another condition, those of either kind
     #[arg(long)]
     in_doubt: bool,
     /// Only accounts with a lost segment
@@ -48,6 +48,9 @@ pub(super) struct Which {
     /// Only accounts with money set aside
     #[arg(long)]
     held: bool,
+    /// Only accounts with transfers from or to them that are not finished
+    #[arg(long)]
+    unfinished: bool,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -78,6 +81,8 @@ enum Content {
         in_doubt: usize,
         /// The number of lost segments.
         lost: usize,
+        /// The number of transfers from or to it that are not finished.
+        unfinished: usize,
         #[serde(flatten)]
         details: Facts,
     },
@@ -98,10 +103,11 @@ impl Which {
         let Ok(found) = found else {
             return true;
         };
-        let any = !(self.in_doubt || self.lost || self.held);
+        let any = !(self.in_doubt || self.lost || self.held || self.unfinished);
         any || (self.in_doubt && found.is_in_doubt())
             || (self.lost && !found.lost.0.is_empty())
             || (self.held && found.has_held())
+            || (self.unfinished && found.has_unfinished())
     }
 
     /// The accounts of these that `accounts` lists, each once, and the shards that did not answer.
@@ -185,6 +191,7 @@ impl Content {
                     segments: views.len(),
                     in_doubt: views.values().filter(|view| view.doubtful).count(),
                     lost: lost.0.len(),
+                    unfinished: views.values().map(|view| view.unfinished).sum(),
                     details: Facts::of(details),
                 }
             }

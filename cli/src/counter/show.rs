@@ -51,6 +51,10 @@ struct Segment {
     doubtful: bool,
     /// How often it may have lost its last changes and continued.
     losses: u64,
+    /// The number of transfers from or to it that are not finished.
+    unfinished: usize,
+    /// Requests created at this time or before may be forgotten. 0: none is.
+    forgotten_until_ms: u64,
 }
 
 /// A lost segment, and its content at the last sweep.
@@ -122,6 +126,8 @@ impl Segment {
             held: view.held.to_string(),
             doubtful: view.doubtful,
             losses: view.losses,
+            unfinished: view.unfinished,
+            forgotten_until_ms: view.mark_ms,
         }
     }
 }

@@ -570,6 +570,8 @@ fn inspection(segments: Option<AccountSegments>) -> Inspection {
             held: segment.held,
             doubtful: segment.in_doubt,
             losses: segment.losses,
+            unfinished: usize::try_from(segment.unfinished).unwrap_or(usize::MAX),
+            mark_ms: segment.forgotten_until.map_or(0, millis),
             ..SegmentView::default()
         };
         (segment.index, view)

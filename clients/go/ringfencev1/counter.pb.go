@@ -337,6 +337,8 @@ const (
 	AccountCondition_ACCOUNT_CONDITION_LOST AccountCondition = 2
 	// An amount is set aside: by a reservation, or by a transfer that has not arrived.
 	AccountCondition_ACCOUNT_CONDITION_HELD AccountCondition = 3
+	// A transfer from or to it is not finished.
+	AccountCondition_ACCOUNT_CONDITION_UNFINISHED AccountCondition = 4
 )
 
 // Enum value maps for AccountCondition.
@@ -346,12 +348,14 @@ var (
 		1: "ACCOUNT_CONDITION_IN_DOUBT",
 		2: "ACCOUNT_CONDITION_LOST",
 		3: "ACCOUNT_CONDITION_HELD",
+		4: "ACCOUNT_CONDITION_UNFINISHED",
 	}
 	AccountCondition_value = map[string]int32{
 		"ACCOUNT_CONDITION_UNSPECIFIED": 0,
 		"ACCOUNT_CONDITION_IN_DOUBT":    1,
 		"ACCOUNT_CONDITION_LOST":        2,
 		"ACCOUNT_CONDITION_HELD":        3,
+		"ACCOUNT_CONDITION_UNFINISHED":  4,
 	}
 )
 
@@ -2598,9 +2602,14 @@ type AccountSegment struct {
 	// Whether it may have lost its last changes: it moves no amount until it is accepted.
 	InDoubt bool `protobuf:"varint,4,opt,name=in_doubt,json=inDoubt,proto3" json:"in_doubt,omitempty"`
 	// How often it may have lost its last changes and went on.
-	Losses        uint64 `protobuf:"varint,5,opt,name=losses,proto3" json:"losses,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Losses uint64 `protobuf:"varint,5,opt,name=losses,proto3" json:"losses,omitempty"`
+	// The number of transfers that are not finished: sent from it, or received and not known to
+	// be finished at their source.
+	Unfinished uint64 `protobuf:"varint,6,opt,name=unfinished,proto3" json:"unfinished,omitempty"`
+	// Requests created at this time or before may be forgotten. Unset: none is.
+	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AccountSegment) Reset() {
@@ -2666,6 +2675,20 @@ func (x *AccountSegment) GetLosses() uint64 {
 		return x.Losses
 	}
 	return 0
+}
+
+func (x *AccountSegment) GetUnfinished() uint64 {
+	if x != nil {
+		return x.Unfinished
+	}
+	return 0
+}
+
+func (x *AccountSegment) GetForgottenUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ForgottenUntil
+	}
+	return nil
 }
 
 // A segment that is lost.
@@ -3700,13 +3723,17 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
-	"\b_ceiling\"\x8b\x01\n" +
+	"\b_ceiling\"\xf0\x01\n" +
 	"\x0eAccountSegment\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\x03R\tavailable\x12\x12\n" +
 	"\x04held\x18\x03 \x01(\x03R\x04held\x12\x19\n" +
 	"\bin_doubt\x18\x04 \x01(\bR\ainDoubt\x12\x16\n" +
-	"\x06losses\x18\x05 \x01(\x04R\x06losses\"f\n" +
+	"\x06losses\x18\x05 \x01(\x04R\x06losses\x12\x1e\n" +
+	"\n" +
+	"unfinished\x18\x06 \x01(\x04R\n" +
+	"unfinished\x12C\n" +
+	"\x0fforgotten_until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"f\n" +
 	"\x12LostAccountSegment\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12:\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1d.ringfence.v1.LastSeenSegmentR\blastSeen\"m\n" +
@@ -3800,12 +3827,13 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x14EFFECT_KIND_RECEIVED\x10\n" +
 	"\x12\x14\n" +
 	"\x10EFFECT_KIND_LENT\x10\v\x12\x16\n" +
-	"\x12EFFECT_KIND_LANDED\x10\f*\x8d\x01\n" +
+	"\x12EFFECT_KIND_LANDED\x10\f*\xaf\x01\n" +
 	"\x10AccountCondition\x12!\n" +
 	"\x1dACCOUNT_CONDITION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aACCOUNT_CONDITION_IN_DOUBT\x10\x01\x12\x1a\n" +
 	"\x16ACCOUNT_CONDITION_LOST\x10\x02\x12\x1a\n" +
-	"\x16ACCOUNT_CONDITION_HELD\x10\x032\xb8\v\n" +
+	"\x16ACCOUNT_CONDITION_HELD\x10\x03\x12 \n" +
+	"\x1cACCOUNT_CONDITION_UNFINISHED\x10\x042\xb8\v\n" +
 	"\x0eCounterService\x12X\n" +
 	"\rCreateAccount\x12\".ringfence.v1.CreateAccountRequest\x1a#.ringfence.v1.CreateAccountResponse\x12F\n" +
 	"\aDeposit\x12\x1c.ringfence.v1.DepositRequest\x1a\x1d.ringfence.v1.DepositResponse\x12C\n" +
@@ -3962,62 +3990,63 @@ var file_ringfence_v1_counter_proto_depIdxs = []int32{
 	36, // 54: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
 	37, // 55: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
 	53, // 56: ringfence.v1.AccountSegments.labels:type_name -> ringfence.v1.AccountSegments.LabelsEntry
-	38, // 57: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
-	55, // 58: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
-	4,  // 59: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
-	41, // 60: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
-	35, // 61: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
-	50, // 62: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
-	5,  // 63: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 64: ringfence.v1.LabelAccountRequest.account:type_name -> ringfence.v1.Account
-	54, // 65: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
-	5,  // 66: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 67: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
-	50, // 68: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
-	57, // 69: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
-	5,  // 70: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
-	35, // 71: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	7,  // 72: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	9,  // 73: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	12, // 74: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	14, // 75: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	16, // 76: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	18, // 77: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	20, // 78: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	22, // 79: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	24, // 80: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
-	28, // 81: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
-	30, // 82: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
-	33, // 83: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	39, // 84: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
-	42, // 85: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	44, // 86: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
-	46, // 87: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	48, // 88: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	51, // 89: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	8,  // 90: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	10, // 91: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	13, // 92: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	15, // 93: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	17, // 94: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	19, // 95: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	21, // 96: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	23, // 97: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	26, // 98: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
-	29, // 99: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
-	31, // 100: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
-	34, // 101: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	40, // 102: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
-	43, // 103: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	45, // 104: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
-	47, // 105: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	49, // 106: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	52, // 107: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	90, // [90:108] is the sub-list for method output_type
-	72, // [72:90] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	55, // 57: ringfence.v1.AccountSegment.forgotten_until:type_name -> google.protobuf.Timestamp
+	38, // 58: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
+	55, // 59: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
+	4,  // 60: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
+	41, // 61: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
+	35, // 62: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
+	50, // 63: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
+	5,  // 64: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 65: ringfence.v1.LabelAccountRequest.account:type_name -> ringfence.v1.Account
+	54, // 66: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
+	5,  // 67: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 68: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
+	50, // 69: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
+	57, // 70: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
+	5,  // 71: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
+	35, // 72: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
+	7,  // 73: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	9,  // 74: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	12, // 75: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	14, // 76: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	16, // 77: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	18, // 78: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	20, // 79: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	22, // 80: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	24, // 81: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	28, // 82: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	30, // 83: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
+	33, // 84: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	39, // 85: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	42, // 86: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	44, // 87: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
+	46, // 88: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	48, // 89: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	51, // 90: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	8,  // 91: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	10, // 92: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	13, // 93: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	15, // 94: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	17, // 95: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	19, // 96: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	21, // 97: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	23, // 98: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	26, // 99: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	29, // 100: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	31, // 101: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
+	34, // 102: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	40, // 103: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	43, // 104: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	45, // 105: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
+	47, // 106: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	49, // 107: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	52, // 108: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	91, // [91:109] is the sub-list for method output_type
+	73, // [73:91] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }

@@ -271,6 +271,13 @@ impl Kind {
     }
 }
 
+fn unit_of(call: u64) -> Unit {
+    match call {
+        1 => Unit::NONE,
+        _ => "EUR".parse().expect("a code"),
+    }
+}
+
 fn loan_of((from, seq, amount): (u32, u64, i64)) -> Loan {
     Loan {
         from,
@@ -334,10 +341,7 @@ impl Step {
                 id: credit_of(began_ms, of, from),
                 content: amount.unsigned_abs() % 3,
                 amount: money(amount),
-                unit: match call {
-                    1 => Unit::NONE,
-                    _ => "EUR".parse().expect("a code"),
-                },
+                unit: unit_of(call),
                 generation,
                 caller: caller(call),
             }),

@@ -79,6 +79,11 @@ impl Inspection {
         self.views.values().any(|view| view.doubtful)
     }
 
+    /// Whether a transfer from or to a segment is not finished.
+    pub fn has_unfinished(&self) -> bool {
+        self.views.values().any(|view| view.unfinished > 0)
+    }
+
     /// Whether a segment has money set aside.
     pub fn has_held(&self) -> bool {
         self.views.values().any(|view| view.held > 0)
@@ -141,7 +146,14 @@ impl Counter {
                 }
                 // The segment is planned and not made yet.
                 Err(Refusal::Missing) => {}
-                answer => _ = found.views.insert(index, viewed(answer?)?),
+                answer => {
+                    let mut view = viewed(answer?)?;
+                    if view.mark_ms < manifest.first_ms(index) {
+                        // Older ids have their homes elsewhere.
+                        view.mark_ms = 0;
+                    }
+                    found.views.insert(index, view);
+                }
             }
         }
         Ok(found)

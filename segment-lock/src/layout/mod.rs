@@ -330,6 +330,13 @@ impl Manifest {
         self.places.get(index as usize).copied().unwrap_or_default()
     }
 
+    /// The time from which on segment `index` may be a home, in ms.
+    pub(crate) fn first_ms(&self, index: u32) -> u64 {
+        let homes = self.layouts.iter().chain(&self.plan);
+        let first = homes.clone().find(|layout| index < layout.segments);
+        first.map_or(0, |layout| layout.from_ms)
+    }
+
     /// The segment that decides and remembers `id`: its hash modulo the number of segments in force at its time. `None`
     /// only while the account is being created.
     pub fn home_of(&self, id: &RequestId) -> Option<u32> {

@@ -36,6 +36,11 @@ pub struct SegmentView {
     pub losses: u64,
     /// The segment's clock, in ms since 1970.
     pub now_ms: u64,
+    /// Transfers that are not finished: sent from here, or received and not known to be finished at their source.
+    pub unfinished: usize,
+    /// Ids of this time and before may have been forgotten, in ms since 1970. In an
+    /// [`Inspection`](crate::Inspection), 0: it has forgotten none.
+    pub mark_ms: u64,
 }
 
 /// The result of a request.

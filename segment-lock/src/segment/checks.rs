@@ -167,6 +167,8 @@ impl Segment {
             doubtful: self.doubtful,
             losses: self.losses,
             now_ms,
+            unfinished: self.sent.len() + self.pinned.len(),
+            mark_ms: self.mark_ms,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use ringfence_segment_lock::{
     BalanceAfter, Counter, CounterError, HistoryCursor, ManifestError, Reference, Storage,
     memory::Memory,
-    segment::{CreditId, GiveCredit, Outcome, Refusal},
+    segment::{CreditId, Forget, GiveCredit, Outcome, Refusal},
 };
 
 use super::*;
@@ -249,6 +249,36 @@ async fn labels_are_set_and_removed() {
     // They outlive a change of the segments.
     counter.resegment(2).await.unwrap();
     assert_eq!(counter.inspect().await.unwrap().details.labels.len(), 2);
+}
+
+#[test]
+fn a_view_counts_transfers_until_they_are_finished_at_both_ends() {
+    let mut segment = segment(5);
+    segment
+        .apply(&op("a", transfer(3, "b")).into(), NOW)
+        .unwrap();
+    let id = CreditId {
+        id: id(NOW, "b"),
+        from: account("from"),
+    };
+    let credit = GiveCredit {
+        id: id.clone(),
+        content: transfer(3, "b").digest(),
+        amount: amount(3),
+        unit: Unit::NONE,
+        generation: 1,
+        caller: ME,
+    };
+    segment.apply(&credit.into(), NOW).unwrap();
+    let unfinished = |segment: &Segment| match segment.inspect(NOW) {
+        Ok(Reply::View(view)) => view.unfinished,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(unfinished(&segment), 2);
+    let generation = 1;
+    let forget = Forget { id, generation };
+    segment.apply(&forget.into(), NOW).unwrap();
+    assert_eq!(unfinished(&segment), 1);
 }
 
 #[test]

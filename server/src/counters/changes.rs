@@ -1,6 +1,11 @@
 //! Changes of accounts: one per call, or many.
 
 use futures_util::{StreamExt as _, stream};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
 use ringfence_api::{
     Error,
     v1::{
@@ -80,6 +85,13 @@ impl Counters {
     }
 
     async fn make(&self, change: Change) -> Result<Made, Error> {
+        let kind = kind_of(&change);
+        let made = self.make_one(change).await;
+        self.numbers.count(kind, &made);
+        made
+    }
+
+    async fn make_one(&self, change: Change) -> Result<Made, Error> {
         let none = |()| ReservationState::Unspecified;
         match change {
             Change::Deposit(ask) => {
@@ -142,6 +154,48 @@ fn made<T>(
 fn referenced<'a>(id: &'a RequestId, bytes: &[u8]) -> Result<Referenced<'a>, Error> {
     let reference = reference(bytes)?;
     Ok(Referenced { id, reference })
+}
+
+fn kind_of(change: &Change) -> &'static str {
+    match change {
+        Change::Deposit(_) => "deposit",
+        Change::Deduct(_) => "deduct",
+        Change::Reserve(_) => "reserve",
+        Change::Confirm(_) => "confirm",
+        Change::Cancel(_) => "cancel",
+        Change::Transfer(_) => "transfer",
+    }
+}
+
+/// Counts the answers to changes, by kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes(Family<ChangeLabels, Counter>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ChangeLabels {
+    change: &'static str,
+    answer: String,
+}
+
+impl Changes {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let help = "Answers to changes of accounts, by the change and the answer";
+        registry.register("changes", help, self.0.clone());
+    }
+
+    fn count(&self, change: &'static str, made: &Result<Made, Error>) {
+        let answer = match made {
+            Ok((ReservationState::Unspecified, _)) => "done".into(),
+            Ok((state, _)) => suffix(state.as_str_name(), "RESERVATION_STATE_"),
+            Err(error) => suffix(error.reason.as_str_name(), "ERROR_REASON_"),
+        };
+        self.0.get_or_create(&ChangeLabels { change, answer }).inc();
+    }
+}
+
+/// The value of an enumeration, without the name of that.
+fn suffix(name: &str, prefix: &str) -> String {
+    name.trim_start_matches(prefix).to_ascii_lowercase()
 }
 
 /// The role that a change needs.

@@ -44,6 +44,7 @@ impl Conditions {
             AccountCondition::InDoubt => found.is_in_doubt(),
             AccountCondition::Lost => !found.lost.0.is_empty(),
             AccountCondition::Held => found.has_held(),
+            AccountCondition::Unfinished => found.has_unfinished(),
             AccountCondition::Unspecified => false,
         };
         self.0.is_empty() || self.0.iter().any(has)

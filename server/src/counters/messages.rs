@@ -208,6 +208,8 @@ pub(super) fn segments(found: &Inspection) -> AccountSegments {
         held: view.held,
         in_doubt: view.doubtful,
         losses: view.losses,
+        unfinished: view.unfinished as u64,
+        forgotten_until: (view.mark_ms > 0).then(|| at(view.mark_ms)),
     };
     let seen = |seen: Seen| LastSeenSegment {
         amount: seen.owned,

@@ -6,6 +6,7 @@ mod history;
 mod list;
 mod messages;
 
+pub(crate) use changes::Changes;
 pub(crate) use messages::{durability, id};
 
 use futures_util::{StreamExt as _, stream::BoxStream};
@@ -44,13 +45,15 @@ const SEGMENTS: u32 = 1;
 /// Serves CounterService.
 pub(crate) struct Counters {
     accounts: Accounts,
+    numbers: Changes,
 }
 
 impl Counters {
-    /// Serves counters of `client`.
-    pub(crate) fn new(client: Client) -> Self {
+    /// Serves counters of `client`, and counts changes in `numbers`.
+    pub(crate) fn new(client: Client, numbers: Changes) -> Self {
         Self {
             accounts: Accounts::new(client),
+            numbers,
         }
     }
 }

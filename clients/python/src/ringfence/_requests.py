@@ -481,13 +481,16 @@ def history(
     return "GetHistory", message
 
 
-def accounts(prefix: str, namespace: str, in_doubt: bool, lost: bool, held: bool) -> Request:
+def accounts(
+    prefix: str, namespace: str, in_doubt: bool, lost: bool, held: bool, unfinished: bool
+) -> Request:
     conditions = [
         condition
         for wanted, condition in (
             (in_doubt, counter_pb2.ACCOUNT_CONDITION_IN_DOUBT),
             (lost, counter_pb2.ACCOUNT_CONDITION_LOST),
             (held, counter_pb2.ACCOUNT_CONDITION_HELD),
+            (unfinished, counter_pb2.ACCOUNT_CONDITION_UNFINISHED),
         )
         if wanted
     ]

@@ -190,6 +190,10 @@ class Segment:
     in_doubt: bool
     #: How often it may have lost its last changes and went on.
     losses: int
+    #: The number of transfers from or to it that are not finished.
+    unfinished: int
+    #: Requests created at this time or before may be forgotten, in seconds since 1970. None: it has forgotten none.
+    forgotten_until: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -273,11 +277,20 @@ class AccountListing:
 def _segments(
     segments: counter_pb2.AccountSegments,
 ) -> Tuple[Tuple[Segment, ...], Tuple[LostSegment, ...]]:
-    present = tuple(
-        Segment(one.index, one.available, one.held, one.in_doubt, one.losses)
-        for one in segments.present
+    return tuple(map(_segment, segments.present)), tuple(map(_lost_segment, segments.lost))
+
+
+def _segment(one: counter_pb2.AccountSegment) -> Segment:
+    is_whole = not one.HasField("forgotten_until")
+    return Segment(
+        one.index,
+        one.available,
+        one.held,
+        one.in_doubt,
+        one.losses,
+        one.unfinished,
+        None if is_whole else one.forgotten_until.ToMicroseconds() / 1e6,
     )
-    return present, tuple(map(_lost_segment, segments.lost))
 
 
 def _lost_segment(lost: counter_pb2.LostAccountSegment) -> LostSegment:

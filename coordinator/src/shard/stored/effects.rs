@@ -144,7 +144,10 @@ pub fn effects(mut chunks: &[u8]) -> Option<Vec<Effect>> {
     Some(found)
 }
 
-fn read_effect(body: &[u8]) -> Option<((EffectKind, Amount, Option<Reference>), &[u8])> {
+/// What is in an effect without its number, time and money.
+type Read = (EffectKind, Amount, Option<Reference>);
+
+fn read_effect(body: &[u8]) -> Option<(Read, &[u8])> {
     let (len, body) = body.split_at_checked(2)?;
     let len = u16::from_be_bytes([len[0], len[1]]);
     let (effect, rest) = body.split_at_checked(usize::from(len))?;

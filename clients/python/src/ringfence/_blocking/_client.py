@@ -238,15 +238,16 @@ class Client:
         in_doubt: bool = False,
         lost: bool = False,
         held: bool = False,
+        unfinished: bool = False,
     ) -> Iterator[ListedAccount]:
         """The accounts of a namespace, in no order. Nothing is sent before the first is asked for.
 
-        It is not a snapshot: an account that exists all the time comes at least once. With ``in_doubt``, ``lost`` or
-        ``held``, those come that have a segment in doubt, a lost one, or money set aside, and those that could not be
-        read. If a shard could not be read to its end, the iterator ends with :class:`ringfence.ShardUnavailable`. Needs
+        It is not a snapshot: an account that exists all the time comes at least once. With ``in_doubt``, ``lost``,
+        ``held`` or ``unfinished``, those come that have a segment in doubt, a lost one, money set aside, or a transfer
+        that is not finished, and those that could not be read. If a shard could not be read to its end, the iterator ends with :class:`ringfence.ShardUnavailable`. Needs
         the role ``read`` of the whole namespace.
         """
-        request = _requests.accounts(prefix, namespace, in_doubt, lost, held)
+        request = _requests.accounts(prefix, namespace, in_doubt, lost, held, unfinished)
         listing = AccountListing()
         for page in self._pages("CounterService", *request):
             yield from listing.page(page)

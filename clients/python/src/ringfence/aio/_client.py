@@ -180,9 +180,10 @@ class Client:
         in_doubt: bool = False,
         lost: bool = False,
         held: bool = False,
+        unfinished: bool = False,
     ) -> AsyncIterator[ListedAccount]:
         """The accounts of a namespace: see :meth:`ringfence.Client.accounts`."""
-        request = _requests.accounts(prefix, namespace, in_doubt, lost, held)
+        request = _requests.accounts(prefix, namespace, in_doubt, lost, held, unfinished)
         listing = AccountListing()
         async for page in self._pages("CounterService", *request):
             for account in listing.page(page):

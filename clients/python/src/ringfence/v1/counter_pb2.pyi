@@ -64,6 +64,7 @@ class AccountCondition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACCOUNT_CONDITION_IN_DOUBT: _ClassVar[AccountCondition]
     ACCOUNT_CONDITION_LOST: _ClassVar[AccountCondition]
     ACCOUNT_CONDITION_HELD: _ClassVar[AccountCondition]
+    ACCOUNT_CONDITION_UNFINISHED: _ClassVar[AccountCondition]
 DURABILITY_UNSPECIFIED: Durability
 DURABILITY_MEMORY: Durability
 DURABILITY_DISK: Durability
@@ -102,6 +103,7 @@ ACCOUNT_CONDITION_UNSPECIFIED: AccountCondition
 ACCOUNT_CONDITION_IN_DOUBT: AccountCondition
 ACCOUNT_CONDITION_LOST: AccountCondition
 ACCOUNT_CONDITION_HELD: AccountCondition
+ACCOUNT_CONDITION_UNFINISHED: AccountCondition
 
 class Account(_message.Message):
     __slots__ = ("namespace", "name")
@@ -451,18 +453,22 @@ class AccountSegments(_message.Message):
     def __init__(self, present: _Optional[_Iterable[_Union[AccountSegment, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[LostAccountSegment, _Mapping]]] = ..., unit: _Optional[str] = ..., floor: _Optional[int] = ..., ceiling: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class AccountSegment(_message.Message):
-    __slots__ = ("index", "available", "held", "in_doubt", "losses")
+    __slots__ = ("index", "available", "held", "in_doubt", "losses", "unfinished", "forgotten_until")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     AVAILABLE_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
+    UNFINISHED_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_UNTIL_FIELD_NUMBER: _ClassVar[int]
     index: int
     available: int
     held: int
     in_doubt: bool
     losses: int
-    def __init__(self, index: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ..., in_doubt: bool = ..., losses: _Optional[int] = ...) -> None: ...
+    unfinished: int
+    forgotten_until: _timestamp_pb2.Timestamp
+    def __init__(self, index: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ..., in_doubt: bool = ..., losses: _Optional[int] = ..., unfinished: _Optional[int] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class LostAccountSegment(_message.Message):
     __slots__ = ("index", "last_seen")

@@ -204,7 +204,19 @@ fn deadline_in(request: &Request) -> Option<u64> {
 }
 
 fn view_of(parts: &[Value]) -> Option<SegmentView> {
-    let [value, held, version, doubtful, losses, now_ms, out, inn] = parts else {
+    let [
+        value,
+        held,
+        version,
+        doubtful,
+        losses,
+        now_ms,
+        unfinished,
+        mark_ms,
+        out,
+        inn,
+    ] = parts
+    else {
         return None;
     };
     Some(SegmentView {
@@ -216,6 +228,8 @@ fn view_of(parts: &[Value]) -> Option<SegmentView> {
         doubtful: number::<u8>(doubtful)? == 1,
         losses: number(losses)?,
         now_ms: number(now_ms)?,
+        unfinished: number(unfinished)?,
+        mark_ms: number(mark_ms)?,
     })
 }
 

@@ -104,5 +104,10 @@ end
 local function view(segment)
   local out = read('HGETALL', whole(part(segment, 'out')))
   local inn = read('HGETALL', whole(part(segment, 'inn')))
-  return segment.value, segment.held, segment.version, segment.doubtful and 1 or 0, segment.losses, now, out, inn
+  local unfinished = 0
+  if segment.open > 0 then
+    unfinished = read('ZCARD', whole(part(segment, 'sent'))) + read('ZCARD', whole(part(segment, 'pinned')))
+  end
+  return segment.value, segment.held, segment.version, segment.doubtful and 1 or 0, segment.losses, now, unfinished,
+    segment.mark, out, inn
 end
