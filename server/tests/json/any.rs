@@ -132,7 +132,7 @@ fn every_body_is_answered() {
 }
 
 async fn answered(http: &mut Http, path: &str, body: &[u8]) -> Result<(), TestCaseError> {
-    let headers = [JSON, "grpc-timeout: 100m"];
+    let headers = [JSON, "grpc-timeout: 300m"];
     http.send(&format!("POST {path}"), &headers, body).await;
     let (code, head) = http.head().await;
     if head.iter().any(|line| line == "transfer-encoding: chunked") {
