@@ -71,6 +71,6 @@ pub use id::{Account, Caller, HASH_SEED, HashKey, NameError, RequestId};
 pub use layout::{Layout, Manifest, ManifestError, Seen};
 pub use reference::{Reference, ReferenceError, Referenced};
 pub use spread::spread;
-pub use storage::{At, Manifests, Segments, StorageError, VersionedManifest};
+pub use storage::{At, Manifests, NewAccount, Segments, StorageError, VersionedManifest};
 pub use terms::{Durability, Terms, TermsError};
 pub use unit::{Unit, UnitError};

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::{
-    Account, HashKey, Manifest,
+    Account, Manifest,
     lock::Split,
     segment::{Answer, Request, Segment},
-    storage::{At, Manifests, Segments, StorageError, VersionedManifest},
+    storage::{At, Manifests, NewAccount, Segments, StorageError, VersionedManifest},
 };
 
 type Stored<H> = Mutex<BTreeMap<Account, VersionedManifest<H>>>;
@@ -68,9 +68,9 @@ impl Segments for Memory {
         vec![0; more as usize]
     }
 
-    /// Nothing is stored under it.
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    /// Ids are stored as they are, and every account has a name of its own.
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {

@@ -61,6 +61,17 @@ pub struct At {
     pub hash_key: HashKey,
 }
 
+/// What a new account has that no earlier one of its name had: a caller that knows an earlier one must not be taken for one
+/// that knows this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewAccount {
+    /// A random key for the hashes of its ids.
+    pub hash_key: HashKey,
+    /// A number that no generation of an earlier account reached: the time of its creation, in ms since 1970. Its
+    /// generations are greater.
+    pub after_generation: u64,
+}
+
 /// The storage of segments.
 ///
 /// # Contract
@@ -82,8 +93,8 @@ pub trait Segments: fmt::Debug + Send + Sync + 'static {
     /// give an answer.
     async fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
 
-    /// A random key for the ids of a new account.
-    fn new_hash_key(&self) -> HashKey;
+    /// What tells a new account from earlier ones of its name.
+    fn new_account(&self) -> NewAccount;
 
     /// This process's time, in ms since 1970: segments' clocks are compared with it before a loss is accepted.
     fn now_ms(&self) -> u64;

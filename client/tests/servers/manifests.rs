@@ -228,3 +228,33 @@ async fn no_account_is_created_again_while_its_copy_may_be_at_a_shard_that_is_do
     assert!(created.is_empty(), "{created:?}");
     client.close().await;
 }
+
+/// Ids are hashed with a key of the account: what a caller asks by the key of an earlier account is not recorded for others.
+#[tokio::test]
+async fn a_caller_that_knows_an_earlier_account_of_that_name_asks_the_new_one_by_its_own_manifest()
+{
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let counters = client.counters();
+    let create = || counters.create("coins", Terms::in_memory(), 1);
+    let of_before = create().await.unwrap();
+    let gift = counters.request("gift").unwrap();
+    of_before.deposit(&gift, one()).await.unwrap();
+    let keys: Vec<String> = servers.ask(0, &["KEYS", "*coins*"]).await;
+    for key in keys {
+        let _: Value = servers.ask(0, &["DEL", &key]).await;
+    }
+    // Entries of the groups in the index of their slots.
+    let indices: Vec<String> = servers.ask(0, &["KEYS", "*:#{*}"]).await;
+    for index in indices {
+        let _: Value = servers.ask(0, &["DEL", &index]).await;
+    }
+
+    let new = create().await.unwrap();
+    let order = counters.request("order").unwrap();
+    for counter in [&of_before, &new, &of_before] {
+        counter.deposit(&order, one()).await.unwrap();
+    }
+    assert_eq!(new.exact_balance().await.unwrap().available, 1);
+    client.close().await;
+}

@@ -44,8 +44,8 @@ impl Counter {
                     break;
                 }
                 let place = counter.place(&manifest, segments).await;
-                let hash_key = counter.storage.segments.new_hash_key();
-                let next = manifest.create(terms, segments, hash_key, place)?;
+                let new = counter.storage.segments.new_account();
+                let next = manifest.create(terms, segments, new, place)?;
                 let manifests = &counter.storage.manifests;
                 if manifests.swap(&counter.account, version, next).await? {
                     break;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Effect, HashKey, RequestId, Terms,
+    Effect, HashKey, NewAccount, RequestId, Terms,
     id::check_len,
     limits::{LABEL_NAME_LEN_MAX, LABEL_VALUE_LEN_MAX, LABELS_MAX, LAYOUTS_MAX, SEGMENTS_MAX},
 };
@@ -157,7 +157,7 @@ impl Manifest {
         segments: u32,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
     ) -> Result<Self, ManifestError> {
-        Self::absent(terms).create(terms, segments, HashKey::default(), place)
+        Self::absent(terms).create(terms, segments, NewAccount::default(), place)
     }
 
     /// The manifest of an account that does not exist. It is stored only when it [refuses](Self::refuse) transfers,
@@ -180,7 +180,7 @@ impl Manifest {
     }
 
     /// An account that does not exist, with a plan for its first layout. Transfers that were refused remain refused.
-    /// `hash_key`: a random one. `place`: as for [`plan`](Self::plan).
+    /// `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
     ///
@@ -189,13 +189,14 @@ impl Manifest {
         &self,
         terms: Terms,
         segments: u32,
-        hash_key: HashKey,
+        new: NewAccount,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
     ) -> Result<Self, ManifestError> {
         terms.check()?;
         let absent = Self {
             terms,
-            hash_key,
+            hash_key: new.hash_key,
+            last: self.last.max(new.after_generation),
             ..self.clone()
         };
         absent.plan(segments, 0, place)

@@ -8,7 +8,8 @@ use futures_util::{FutureExt, future::join_all};
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use ringfence_segment_lock::{
-    Account, At, Effect, HashKey, Manifest, Manifests, Segments, StorageError, VersionedManifest,
+    Account, At, Effect, Manifest, Manifests, NewAccount, Segments, StorageError,
+    VersionedManifest,
     memory::Memory,
     segment::{Answer, Money, Purge, Reply, Request, Segment, State},
 };
@@ -185,8 +186,8 @@ impl Segments for Bank {
         self.memory.place(account, taken, more).await
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {

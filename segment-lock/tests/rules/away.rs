@@ -29,8 +29,8 @@ impl Segments for Partly {
         self.memory.place(account, taken, more).await
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {

@@ -46,8 +46,8 @@ impl Segments for CrashesAt {
         self.memory.place(account, taken, more).await
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {
@@ -286,8 +286,8 @@ impl Segments for Disturbs {
         self.memory.place(account, taken, more).await
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {

@@ -16,7 +16,7 @@ mod two_reads;
 mod wrong_clocks;
 
 use ringfence_segment_lock::{
-    Account, Amount, At, Caller, Change, Durability, HashKey, RequestId, Terms, Unit,
+    Account, Amount, At, Caller, Change, Durability, HashKey, NewAccount, RequestId, Terms, Unit,
     segment::{Answer, Create, Loan, Money, Op, Prepare, Reply, Request, Segment, State},
 };
 

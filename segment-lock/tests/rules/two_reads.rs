@@ -31,8 +31,8 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
         self.memory.place(account, taken, more).await
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use hashbrown::HashMap;
 use ringfence_segment_lock::{
-    Account, At, HashKey, Manifests, Segments, Storage, StorageError,
+    Account, At, HashKey, Manifests, NewAccount, Segments, Storage, StorageError,
     limits::PLACES_MAX,
     lock::{self, Split},
     segment::{Answer, ReadCopy, Request},
@@ -132,8 +132,11 @@ impl Segments for Stored {
             .place(&self.namespace, account, taken, more, &silent)
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey(self.engine.0.around.random.id())
+    fn new_account(&self) -> NewAccount {
+        NewAccount {
+            hash_key: HashKey(self.engine.0.around.random.id()),
+            after_generation: self.now_ms(),
+        }
     }
 
     fn now_ms(&self) -> u64 {

@@ -385,8 +385,8 @@ impl<A: Acts> Segments for Beside<A> {
         self.0.scene().memory.place(account, taken, more).await
     }
 
-    fn new_hash_key(&self) -> HashKey {
-        HashKey::default()
+    fn new_account(&self) -> NewAccount {
+        NewAccount::default()
     }
 
     fn now_ms(&self) -> u64 {
