@@ -52,6 +52,17 @@ pub struct Changed<T = ()> {
     pub balance: Option<BalanceAfter>,
 }
 
+impl BalanceAfter {
+    /// Of the money in the home of a request.
+    pub(super) fn of(money: Money, manifest: &Manifest) -> Option<Self> {
+        (manifest.segments() == 1).then(|| Self {
+            ledger: money.value - manifest.terms().credit() + money.held,
+            available: money.value,
+            held: money.held,
+        })
+    }
+}
+
 impl Balance {
     fn of(views: &BalanceReads, terms: &Terms) -> Self {
         let (available, held) = (views.available(), views.held());
@@ -70,14 +81,11 @@ impl Balance {
 impl Counter {
     /// The answer with the money that the home of a request has after it.
     pub(super) fn changed<T>(&self, outcome: T, money: Money) -> Changed<T> {
-        let known = self.manifest.lock();
-        let manifest = known.as_ref().filter(|manifest| manifest.segments() == 1);
-        let balance = manifest.map(|manifest| BalanceAfter {
-            ledger: money.value - manifest.terms().credit() + money.held,
-            available: money.value,
-            held: money.held,
-        });
-        Changed { outcome, balance }
+        let known = self.manifest.lock().clone();
+        Changed {
+            balance: known.and_then(|manifest| BalanceAfter::of(money, &manifest)),
+            outcome,
+        }
     }
 
     /// The balance by one read of each segment: fast, and not exact. Changes between the first read and the last may

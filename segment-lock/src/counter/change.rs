@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Changed, Counter, CounterError, freeze::Freezes, patience::Patience};
+use super::{BalanceAfter, Changed, Counter, CounterError, freeze::Freezes, patience::Patience};
 use crate::{
     Amount, Caller, Change, Manifest, Referenced,
     segment::{Loan, Money, Op, Refusal, Reply, Request, SegmentView, State},
@@ -104,7 +104,10 @@ impl Counter {
             // After a conflict with another caller, the call freezes the segments it reads.
             let freezes = (round > 0).then_some(&mut *freezes);
             match self.round(&attempt, lands, freezes).await {
-                Ok(Round::Decided(state, money)) => return Ok(self.changed(state, money)),
+                Ok(Round::Decided(outcome, money)) => {
+                    let balance = BalanceAfter::of(money, &attempt.manifest);
+                    return Ok(Changed { outcome, balance });
+                }
                 Ok(Round::Again(loans)) => lands = loans,
                 Err(error) => {
                     lands = Vec::new();

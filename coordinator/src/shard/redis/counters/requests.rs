@@ -117,16 +117,16 @@ pub(super) fn push_ops(
         .number(first.unwrap_or_default())
         .number(last.unwrap_or_default());
     push_amount(push_amount(pack, sums.coming), sums.going);
+    let keys: Vec<_> = ops.iter().map(|op| id_key(hash_key, &op.id)).collect();
     pack.array(ops.len());
-    for op in ops {
-        pack.text(&id_key(hash_key, &op.id));
+    for key in &keys {
+        pack.text(key);
     }
     pack.array(2 * ops.len());
     let done = state_text(&State::Done);
-    for op in ops {
+    for (op, key) in ops.iter().zip(&keys) {
         let content = content_bytes(op.change.digest());
-        pack.text(&id_key(hash_key, &op.id))
-            .texts(&[&content, &done]);
+        pack.text(key).texts(&[&content, &done]);
     }
     let mut effects = Vec::new();
     for op in ops.iter().filter(|op| op.logged) {
