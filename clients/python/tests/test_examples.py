@@ -118,7 +118,7 @@ def test_orders_are_paid_once_and_a_planted_difference_is_found(
         database.execute(ORDERS)
         run("place", "buyer/1", "30")
         place = """WITH placed AS (INSERT INTO orders (buyer, amount)
-                SELECT 'buyer/' || n % 3, 1 + n % 30 FROM generate_series(1, 60) n RETURNING id)
+                SELECT 'buyer/' || n %% 3, 1 + n %% 30 FROM generate_series(1, 60) n RETURNING id)
             INSERT INTO outbox (of, made_ms) SELECT id, %s FROM placed"""
         database.execute(place, [new().created_at_ms])
         for _ in range(3):
