@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = builder.build().await?;
     let counters = client.counters();
     let sale = format!("sale/{}", std::process::id());
-    let stock = Arc::new(counters.create(&sale, Terms::in_memory(), 8).await?);
+    let stock = Arc::new(counters.create(&sale, Terms::in_memory(), 2).await?);
     let delivery = counters.request("delivery")?;
     stock.deposit(&delivery, Amount::new(PIECES)?).await?;
 
