@@ -11,15 +11,20 @@ use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
 /// Seed of the digests of contents: `SEGMENTS` in ASCII. Never changes.
 pub const HASH_SEED: u64 = 0x5345_474d_454e_5453;
 
-/// XXH3-64 with [`HASH_SEED`] over `parts`, of which there are `MAX` bytes at most.
-pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
+/// Passes `parts` to `hash` as one text of at most `MAX` bytes: many short writes take longer.
+fn hashed<const MAX: usize, T>(parts: &[&[u8]], hash: impl FnOnce(&[u8]) -> T) -> T {
     let mut content = [0; MAX];
     let mut len = 0;
     for part in parts {
         content[len..len + part.len()].copy_from_slice(part);
         len += part.len();
     }
-    xxh3_64_with_seed(&content[..len], HASH_SEED)
+    hash(&content[..len])
+}
+
+/// XXH3-64 with [`HASH_SEED`] over `parts`, of which there are `MAX` bytes at most.
+pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
+    hashed::<MAX, _>(parts, |content| xxh3_64_with_seed(content, HASH_SEED))
 }
 
 /// The key of the hashes of an account's ids: random, and secret. With a known one, a customer who chooses ids could find
@@ -31,22 +36,11 @@ pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
 pub struct HashKey(pub u128);
 
 impl HashKey {
-    /// Whether it is the key of tests, and of accounts that are not stored under their ids' hashes.
-    pub(crate) fn is_none(&self) -> bool {
-        self.0 == 0
-    }
-
     /// SipHash-1-3 with 128 bits (Aumasson and Bernstein, 2012) over `parts`, each with what ends it.
     fn hash(self, parts: &[&[u8]]) -> u128 {
-        // At once: many short writes take longer.
-        let mut content = [0; 8 + REQUEST_NAME_LEN_MAX + ACCOUNT_NAME_LEN_MAX];
-        let mut len = 0;
-        for part in parts {
-            content[len..len + part.len()].copy_from_slice(part);
-            len += part.len();
-        }
+        const MAX: usize = 8 + REQUEST_NAME_LEN_MAX + ACCOUNT_NAME_LEN_MAX;
         let hasher = SipHasher13::new_with_key(&self.0.to_le_bytes());
-        hasher.hash(&content[..len]).as_u128()
+        hashed::<MAX, _>(parts, |content| hasher.hash(content).as_u128())
     }
 }
 
@@ -67,9 +61,11 @@ impl TryFrom<String> for HashKey {
 /// 128 bits that are stored in place of names of any length: over `request, UTF-8 || 0xff`, and then `account || 0xff` if
 /// there is one. Neither has a byte 0xff. Never changes.
 pub(crate) fn digest_of(key: HashKey, request: &str, account: Option<&Account>) -> u128 {
-    let account = account.map_or("", Account::as_str);
-    let end: &[u8] = if account.is_empty() { &[] } else { &[0xff] };
-    key.hash(&[request.as_bytes(), &[0xff], account.as_bytes(), end])
+    let (request, end) = (request.as_bytes(), &[0xff][..]);
+    match account {
+        None => key.hash(&[request, end]),
+        Some(Account(account)) => key.hash(&[request, end, account.as_bytes(), end]),
+    }
 }
 
 /// A name that is empty or too long. A repeat of the call cannot succeed; nothing was applied.

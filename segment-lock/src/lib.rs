@@ -74,3 +74,8 @@ pub use spread::spread;
 pub use storage::{At, Manifests, NewAccount, Segments, StorageError, VersionedManifest};
 pub use terms::{Durability, Terms, TermsError};
 pub use unit::{Unit, UnitError};
+
+/// Whether a stored field has its default, and is left out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Unit,
+    Unit, is_default,
     limits::{
         AMOUNT_MAX, EFFECTS_MAX, EFFECTS_MS_MAX, IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX,
         SKEW_MS_MAX,
@@ -60,27 +60,20 @@ pub struct Terms {
     /// The durability of acknowledged changes.
     pub durability: Durability,
     /// The least ledger balance: 0, or below 0 by the account's credit line. The credit counts as money that may be spent.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub floor: i64,
     /// The greatest ledger balance. Only accounts of one segment can have it. Deposits beyond are refused, and transfers
     /// return.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<i64>,
     /// The unit. Transfers between accounts of different units are refused.
-    #[serde(default, skip_serializing_if = "Unit::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unit: Unit,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
-}
-
 impl Terms {
-    /// No credit, no ceiling, no unit; 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment), 100,000 effects, 7 days.
+    /// No credit, no ceiling, no unit; 24 hours, 60 s, 10 s, eight million (133,000 requests per second and segment),
+    /// 100,000 effects, 7 days.
     pub const fn new(durability: Durability) -> Self {
         Self {
             idempotency_for_ms: 24 * 60 * 60 * 1000,

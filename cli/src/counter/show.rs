@@ -10,8 +10,8 @@ use crate::table::Table;
 
 /// Show the segments of an account
 ///
-/// Prints its unit, its limits and its labels, if it has any, and one line per segment. "to spend": its available money. "set aside": reservations and
-/// transfers under way. "losses": how many restarts may have lost its last changes. "state": sure;
+/// Prints its unit, its limits and its labels, if it has any, and one line per segment. "to spend":
+/// its available money. "set aside": reservations and transfers under way. "losses": how many restarts may have lost its last changes. "state": sure;
 /// "in doubt": it may have lost its last changes, and moves no money until ringfence counter
 /// accept; lost: its server came back empty, and ringfence counter accept replaces it without its
 /// money. Each segment is read on its own: the lines are not of one instant, and money that moves

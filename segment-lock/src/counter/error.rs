@@ -52,8 +52,8 @@ pub enum CounterError {
     /// No reservation of that id is known. It may still arrive.
     #[error("unknown reservation")]
     UnknownReservation,
-    /// The destination refused the transfer: it is closed, full, of another unit, or does not exist, or the request was too old on
-    /// arrival. The money is back at its source.
+    /// The destination refused the transfer: it is closed, full, of another unit, or does not exist, or the request was
+    /// too old on arrival. The money is back at its source.
     #[error("account {to} refused the transfer, and the money is back")]
     TransferRefused {
         /// The destination.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::{
     Effect, HashKey, NewAccount, RequestId, Terms,
     id::check_len,
+    is_default,
     limits::{LABEL_NAME_LEN_MAX, LABEL_VALUE_LEN_MAX, LABELS_MAX, LAYOUTS_MAX, SEGMENTS_MAX},
 };
 
@@ -34,7 +35,7 @@ pub struct Layout {
 pub struct Manifest {
     terms: Terms,
     /// The key of the hashes of ids.
-    #[serde(default, skip_serializing_if = "HashKey::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     hash_key: HashKey,
     layouts: Vec<Layout>,
     /// The place of every segment that exists or was planned, as a number of the storage.
@@ -47,7 +48,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     restored: bool,
     /// With every plan from now on, segments refuse ids of this time and before as too old, unless they are recorded.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     mark_ms: u64,
     /// The content of each segment when it was last seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,14 +59,6 @@ pub struct Manifest {
     /// What later releases write here. It is kept as it is.
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// The reason why a manifest cannot be changed. Nothing was applied.
@@ -333,8 +326,8 @@ impl Manifest {
 
     /// The time from which on segment `index` may be a home, in ms.
     pub(crate) fn first_ms(&self, index: u32) -> u64 {
-        let homes = self.layouts.iter().chain(&self.plan);
-        let first = homes.clone().find(|layout| index < layout.segments);
+        let mut layouts = self.layouts.iter().chain(&self.plan);
+        let first = layouts.find(|layout| index < layout.segments);
         first.map_or(0, |layout| layout.from_ms)
     }
 
