@@ -258,6 +258,7 @@ fn code(reason: Reason) -> Code {
         | Reason::Cancelled
         | Reason::TransferRefused
         | Reason::OtherUnit
+        | Reason::NotDeletable
         | Reason::AccountClosed
         | Reason::IdTooOld
         | Reason::IdInFuture => Code::FailedPrecondition,

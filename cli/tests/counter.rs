@@ -116,6 +116,17 @@ async fn a_reservation_is_spent_or_comes_back_and_a_transfer_arrives() {
     let refused = counter(&servers, &["transfer", "from", "to", "5"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_eq!(balance(&servers, "from"), ("35".into(), "0".into()));
+
+    for (account, why) in [("from", "close it first"), ("to", "balance is 25")] {
+        let refused = counter(&servers, &["delete", account]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+    done(&servers, &["deduct", "to", "25"]);
+    for _ in 0..2 {
+        done(&servers, &["delete", "to"]);
+    }
+    assert_eq!(counter(&servers, &["balance", "to"]).code, 1);
 }
 
 #[tokio::test]

@@ -253,6 +253,7 @@ async fn counters_are_the_same_by_way_of_a_coordinator() {
         (&["create", "other", "--segments", "2"], 1),
         (&["deduct", "coins", "31", "--id", id], 1),
         (&["balance", "nobody"], 1),
+        (&["delete", "other"], 1),
         (&["show", ""], 2),
     ] {
         let [there, here] = [direct, over].map(|way| counter_by(way, args));

@@ -249,6 +249,17 @@ impl Counter {
         call!(await self, close)
     }
 
+    /// Deletes the account with its log: it must be closed, without money, and all its transfers finished. Its name can be
+    /// used again. An account created later under that name refuses the requests that this one has decided.
+    ///
+    /// # Errors
+    ///
+    /// The account is open, or not empty, or has a credit line and several segments. One with a credit line can be deleted
+    /// a minute after it was created. No answer: repeat the call; that is no error if the account was deleted before.
+    pub async fn delete(&self) -> Result<(), CounterError> {
+        call!(await self, delete)
+    }
+
     /// Expires reservations, finishes transfers, forgets old answers. Any number of processes may do this at any time.
     ///
     /// # Errors

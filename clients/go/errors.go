@@ -30,6 +30,7 @@ const (
 	ErrCancelled          Reason = "CANCELLED"           // the request was cancelled before
 	ErrTransferRefused    Reason = "TRANSFER_REFUSED"    // the amount is back in the source account
 	ErrOtherUnit          Reason = "OTHER_UNIT"          // the destination has another unit; nothing was taken
+	ErrNotDeletable       Reason = "NOT_DELETABLE"       // the account is open, or not empty
 	ErrTransferUnfinished Reason = "TRANSFER_UNFINISHED" // the amount is on its way: repeat with the same id
 	ErrSegmentLost        Reason = "SEGMENT_LOST"        // a part of the account is lost, or in doubt
 	ErrIDConflict         Reason = "ID_CONFLICT"         // the id was used before, for another request

@@ -64,7 +64,7 @@ pub use change::Change;
 pub use counter::{
     AccountEffect, AccountHistory, Balance, BalanceAfter, Changed, Counter, CounterError, Details,
     Ended, Found, HistoryCursor, HistoryCursorError, Inspection, LostSegment, LostSegments,
-    Reserved, ServiceError, Storage, Swept,
+    Remainder, Reserved, ServiceError, Storage, Swept,
 };
 pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, HashKey, NameError, RequestId};

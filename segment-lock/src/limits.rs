@@ -60,11 +60,18 @@ pub const REPLICAS_MAX: u8 = 8;
 pub const SKEW_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// How far a segment's clock and that of a caller who accepts a loss may differ, in addition to the skew, in ms: requests
-/// may be refused for this much longer than the skew.
+/// may be refused for this much longer than the skew. So long after its last plan an account's segments cannot be removed.
 pub const CLOCKS_APART_MS_MAX: u64 = 60 * 1000;
 
 /// Most answers one segment remembers.
 pub const IDS_MAX: usize = 10_000_000;
+
+/// Changes per second from which on a segment is hot: more segments, on other shards, would share them. Below it, more
+/// segments only make reads of the whole account dearer.
+pub const HOT_CHANGES_PER_S: u64 = 10_000;
+
+/// Shortest time over which changes per second are counted, in ms.
+pub const RATE_MS_MIN: u64 = 1000;
 
 /// Most effects that one segment keeps.
 pub const EFFECTS_MAX: usize = 100_000_000;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::{
     Account, Manifest,
     lock::Split,
-    segment::{Answer, Request, Segment},
+    segment::{Answer, Reply, Request, Segment},
     storage::{At, Manifests, NewAccount, Segments, StorageError, VersionedManifest},
 };
 
@@ -47,7 +47,11 @@ impl Memory {
         let mut segments = self.segments.lock();
         let now_ms = (self.now)();
         if let Some(segment) = segments.get_mut(at) {
-            return segment.apply(request, now_ms);
+            let answer = segment.apply(request, now_ms);
+            if answer == Ok(Reply::Removed) {
+                segments.remove(at);
+            }
+            return answer;
         }
         let mut segment = Segment::made_by(request, now_ms)?;
         let answer = segment.apply(request, now_ms);

@@ -104,6 +104,11 @@ impl Terms {
         self.floor.saturating_neg()
     }
 
+    /// The part of what a segment has that does not count towards its account's ceiling, if it has one.
+    pub fn credit_above_ceiling(&self) -> i64 {
+        self.ceiling.map_or(0, |_| self.credit())
+    }
+
     /// The most that a segment may have, with the credit line and with held money.
     pub fn owned_max(&self) -> i64 {
         self.ceiling

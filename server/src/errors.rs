@@ -168,6 +168,7 @@ pub(crate) fn counter(error: &CounterError) -> Error {
         CounterError::NoAccount { .. } | CounterError::NoDestination { .. } => Reason::NoAccount,
         CounterError::OtherUnit { .. } => Reason::OtherUnit,
         CounterError::AccountExists { .. } => Reason::AccountExists,
+        CounterError::NotEmpty { .. } => Reason::NotDeletable,
         CounterError::Lost { .. } => Reason::SegmentLost,
         CounterError::Contended { .. } => Reason::Contended,
         CounterError::Manifest(ManifestError::Segments { value }) => {
@@ -227,6 +228,7 @@ pub(crate) fn latch(error: &LatchError) -> Error {
 /// Apart from invalid input.
 fn manifest(error: &ManifestError) -> Reason {
     match error {
+        ManifestError::Open | ManifestError::CreditLine { .. } => Reason::NotDeletable,
         ManifestError::Segments { .. }
         | ManifestError::Ceiling { .. }
         | ManifestError::Labels { .. }
@@ -365,7 +367,7 @@ mod tests {
 
     use ringfence_client::{
         LockKind, Replicas,
-        counter::{Account, RequestId, StorageError, Unit},
+        counter::{Account, Remainder, RequestId, StorageError, Unit},
     };
     use ringfence_coordinator::name::Namespace;
 
@@ -472,6 +474,23 @@ mod tests {
         assert_eq!(told.effect, ringfence_api::Effect::Unknown);
     }
 
+    fn errors_of_deletions() -> [(CounterError, Reason); 3] {
+        let not_empty = CounterError::NotEmpty {
+            account: Account::new("coins").unwrap(),
+            remainder: Box::new(Remainder {
+                ledger: 5,
+                held: 0,
+                unfinished: 0,
+            }),
+        };
+        let errors = [
+            not_empty,
+            ManifestError::Open.into(),
+            ManifestError::CreditLine { segments: 2 }.into(),
+        ];
+        errors.map(|error| (error, Reason::NotDeletable))
+    }
+
     #[test]
     fn errors_of_counters_keep_their_consequences() {
         let account = || Account::new("coins").unwrap();
@@ -490,8 +509,7 @@ mod tests {
             (
                 CounterError::OtherUnit {
                     to: account(),
-                    ours: "EUR".parse().unwrap(),
-                    theirs: Unit::NONE,
+                    units: Box::new(("EUR".parse().unwrap(), Unit::NONE)),
                 },
                 Reason::OtherUnit,
             ),
@@ -520,7 +538,7 @@ mod tests {
             (Refusal::IdExpired { since_ms: 1 }.into(), Reason::IdTooOld),
             (Refusal::Closed.into(), Reason::AccountClosed),
         ];
-        for (error, reason) in errors {
+        for (error, reason) in errors.into_iter().chain(errors_of_deletions()) {
             let unfinished = CounterError::TransferUnfinished {
                 because: Box::new(error.clone()),
             };

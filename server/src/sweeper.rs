@@ -62,6 +62,7 @@ struct Round {
     lost: u64,
     held: u64,
     unfinished: u64,
+    hot: u64,
     /// The least time since which every id is known, in ms.
     horizon_ms: Option<u64>,
     /// Accounts that could not be read.
@@ -193,6 +194,10 @@ impl Sweeper {
             Ok(swept) => swept,
         };
         round.add(swept.found.as_ref());
+        if let Some(found) = swept.found.as_ref().filter(|found| found.is_hot()) {
+            let rate = found.changes_per_s.values().max();
+            tracing::info!(%namespace, %account, changes_per_s = ?rate, "a segment is hot: resegment the account");
+        }
         for error in &swept.errors {
             // Those that last are numbers: they are in `accounts`.
             tracing::debug!(%namespace, %account, %error, "an account is swept in part");
@@ -212,6 +217,7 @@ impl Round {
         self.lost += u64::from(!found.lost.0.is_empty());
         self.held += u64::from(found.has_held());
         self.unfinished += u64::from(found.has_unfinished());
+        self.hot += u64::from(found.is_hot());
         let views = found.views.values().filter(|view| view.mark_ms > 0);
         let least = views
             .map(|view| view.now_ms.saturating_sub(view.mark_ms))
@@ -250,6 +256,7 @@ impl Numbers {
             ("lost", round.lost),
             ("held", round.held),
             ("unfinished", round.unfinished),
+            ("hot", round.hot),
             ("unread", round.unread + round.unlisted),
         ] {
             let gauge = self.accounts.get_or_create(&Condition { condition });

@@ -44,6 +44,7 @@ on_both![
     no_coin_is_lost_or_made_by_many_tasks,
     a_call_that_is_dropped_is_finished_by_its_repeat,
     an_account_is_looked_at_changed_and_closed,
+    an_account_is_deleted_once_it_is_empty,
     refusals_say_what_became_of_the_request,
     a_latch_is_set_once_and_opens_by_distinct_requests,
     tasks_that_wait_for_a_latch_share_their_requests,
@@ -440,6 +441,47 @@ async fn an_account_is_looked_at_changed_and_closed(two: Two) {
     let refused = ours.deposit(&late, amount(1)).await.unwrap_err();
     assert!(matches!(refused, CounterError::Refused(Refusal::Closed)));
     ours.deduct(&late, amount(100)).await.unwrap();
+}
+
+async fn an_account_is_deleted_once_it_is_empty(two: Two) {
+    let (ours, theirs) = hundred(&two, "coins").await;
+    let cannot = async |counter: &Counter, why: &str| {
+        let refused = counter.delete().await.unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+        assert!(!refused.is_retryable(), "{refused:?}");
+        assert_eq!(refused.effect_of_call(), Effect::None);
+    };
+    cannot(&theirs, "close it first").await;
+    theirs.close().await.unwrap();
+    cannot(&theirs, "its ledger balance is 100").await;
+    let out = request(&two.one, "out");
+    ours.deduct(&out, amount(100)).await.unwrap();
+    theirs.delete().await.unwrap();
+    for counter in [&theirs, &ours] {
+        // A repeat.
+        counter.delete().await.unwrap();
+        let gone = counter.inspect().await.unwrap_err();
+        assert!(matches!(gone, CounterError::NoAccount { .. }), "{gone}");
+    }
+    // In its first minute, its segments remain.
+    let counters = two.one.counters();
+    let early = counters.create("coins", TERMS, 3).await.unwrap_err();
+    assert!(early.is_retryable() && early.retry_after().is_some());
+    let (mut pages, mut names) = (counters.list(""), Vec::new());
+    while let Some(page) = pages.next().await {
+        names.extend(
+            page.accounts
+                .unwrap()
+                .into_iter()
+                .map(|listed| listed.account),
+        );
+    }
+    assert!(
+        names.iter().all(|name| name.as_str() != "coins"),
+        "{names:?}"
+    );
+    let never = counters.open("never").unwrap().delete().await;
+    assert!(matches!(never, Err(CounterError::NoAccount { .. })));
 }
 
 async fn refusals_say_what_became_of_the_request(two: Two) {

@@ -72,12 +72,11 @@ impl FromStr for Id {
             return Self::of(time_ms, &name);
         }
         // Another id is another request, which takes effect once more.
-        let mut spaces = name.chars().filter(|c| c.is_whitespace() || c.is_control());
-        let last = name.chars().last().filter(|c| CLOSING.contains(c));
-        if let Some(other) = spaces.next().or(last) {
+        if let Some(other) = odd(name) {
+            let quoted = quoted(name);
             return Err(format!(
-                "the name {name:?} has {other:?}, must be without spaces and not end with any of {CLOSING:?}: was more \
-                 copied than the id? If not, put the name in quotes: {time_ms}:{name:?}"
+                "the name {quoted} has {other:?}, must be without spaces and not end with any of {CLOSING:?}: was more \
+                 copied than the id? If not, put the name in quotes: {time_ms}:{quoted}"
             ));
         }
         Self::of(time_ms, name)
@@ -94,14 +93,22 @@ impl Id {
 /// An id as it is printed, and read again. A name that could be taken for another one is in quotes.
 pub(super) fn id_text(id: &RequestId) -> String {
     let name = id.name();
-    let is_odd = |c: char| c.is_whitespace() || c.is_control();
-    match name.starts_with('"') || name.ends_with(CLOSING) || name.contains(is_odd) {
-        true => {
-            let quoted = serde_json::to_string(name).expect("a text");
-            format!("{}:{quoted}", id.time_ms())
-        }
+    match name.starts_with('"') || odd(name).is_some() {
+        true => format!("{}:{}", id.time_ms(), quoted(name)),
         false => id.to_string(),
     }
+}
+
+/// The character of a name that may have been copied from what surrounds it.
+fn odd(name: &str) -> Option<char> {
+    let mut spaces = name.chars().filter(|c| c.is_whitespace() || c.is_control());
+    let last = name.chars().last().filter(|c| CLOSING.contains(c));
+    spaces.next().or(last)
+}
+
+/// A name in quotes, as in JSON.
+fn quoted(name: &str) -> String {
+    serde_json::to_string(name).expect("a text")
 }
 
 impl Under {

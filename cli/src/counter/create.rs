@@ -1,4 +1,4 @@
-//! `ringfence counter create`, `resegment`, `close`.
+//! `ringfence counter create`, `resegment`, `label`, `close`, `delete`.
 
 use std::time::Duration;
 
@@ -84,6 +84,16 @@ pub(crate) struct Close {
     one: One,
 }
 
+/// Delete an account with its log: it must be closed and empty
+///
+/// Its name can be used again; requests that the account has decided are refused then. A repeat is no error
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    one: One,
+}
+
 impl Create {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let One { account, place } = &self.one;
@@ -153,6 +163,16 @@ impl Close {
         let account = &self.one.account;
         let sentence = format!("{account} takes no more money");
         opened.tell(Output::new(account, "closed", sentence)).await
+    }
+}
+
+impl Delete {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        counter.delete().await?;
+        let account = &self.one.account;
+        let sentence = format!("{account} is deleted");
+        opened.tell(Output::new(account, "deleted", sentence)).await
     }
 }
 

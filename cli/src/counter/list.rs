@@ -83,6 +83,8 @@ enum Content {
         lost: usize,
         /// The number of transfers from or to it that are not finished.
         unfinished: usize,
+        /// Whether more segments would help.
+        is_hot: bool,
         #[serde(flatten)]
         details: Facts,
     },
@@ -174,11 +176,8 @@ fn missing(unreachable: &[Unreachable]) -> Option<CliError> {
 impl Content {
     fn of(found: &Result<Inspection, CounterError>) -> Self {
         match found {
-            Ok(Inspection {
-                details,
-                views,
-                lost,
-            }) => {
+            Ok(found) => {
+                let Inspection { views, lost, .. } = found;
                 let sum = |part: fn(&_) -> i64| -> String {
                     let parts = views.values().map(|view| i128::from(part(view)));
                     parts.sum::<i128>().to_string()
@@ -192,7 +191,8 @@ impl Content {
                     in_doubt: views.values().filter(|view| view.doubtful).count(),
                     lost: lost.0.len(),
                     unfinished: views.values().map(|view| view.unfinished).sum(),
-                    details: Facts::of(details),
+                    is_hot: found.is_hot(),
+                    details: Facts::of(&found.details),
                 }
             }
             Err(error) => Self::Failed {

@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Resegment(create::Resegment),
     Label(create::Label),
     Close(create::Close),
+    Delete(create::Delete),
     Sweep(keep::Sweep),
     Accept(keep::Accept),
 }
@@ -97,6 +98,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, CliError> {
             Command::Resegment(args) => args.run().await,
             Command::Label(args) => args.run().await,
             Command::Close(args) => args.run().await,
+            Command::Delete(args) => args.run().await,
             Command::Sweep(args) => args.run().await,
             Command::Accept(args) => args.run().await,
         }

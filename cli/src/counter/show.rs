@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use ringfence_client::counter::{Details, Inspection, LostSegment, segment::SegmentView};
+use ringfence_client::counter::{Details, LostSegment, segment::SegmentView};
 use serde::Serialize;
 
 use super::{CliError, READ_EXIT_CODES, account::One};
@@ -30,6 +30,8 @@ struct Shown {
     details: Facts,
     segments: Vec<Segment>,
     lost: Vec<Lost>,
+    /// Whether a segment has so many changes that more segments would help.
+    is_hot: bool,
 }
 
 /// What the account is.
@@ -55,6 +57,8 @@ struct Segment {
     unfinished: usize,
     /// Requests created at this time or before may be forgotten. 0: none is.
     forgotten_until_ms: u64,
+    /// Changes of its money since a sweep has seen it.
+    changes_per_s: Option<u64>,
 }
 
 /// A lost segment, and its content at the last sweep.
@@ -74,16 +78,14 @@ struct LastSeen {
 impl Show {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
-        let Inspection {
-            details,
-            views,
-            lost,
-        } = counter.inspect().await?;
+        let found = counter.inspect().await?;
+        let segment = |(&index, view)| Segment::of(index, view, &found.changes_per_s);
         let shown = Shown {
             account: self.one.account.clone(),
-            details: Facts::of(&details),
-            segments: views.iter().map(Segment::of).collect(),
-            lost: lost.0.iter().map(Lost::of).collect(),
+            details: Facts::of(&found.details),
+            segments: found.views.iter().map(segment).collect(),
+            lost: found.lost.0.iter().map(Lost::of).collect(),
+            is_hot: found.is_hot(),
         };
         opened.tell(shown).await
     }
@@ -119,7 +121,7 @@ impl fmt::Display for Facts {
 }
 
 impl Segment {
-    fn of((&index, view): (&u32, &SegmentView)) -> Self {
+    fn of(index: u32, view: &SegmentView, changes_per_s: &BTreeMap<u32, u64>) -> Self {
         Self {
             index,
             value: view.value.to_string(),
@@ -128,6 +130,7 @@ impl Segment {
             losses: view.losses,
             unfinished: view.unfinished,
             forgotten_until_ms: view.mark_ms,
+            changes_per_s: changes_per_s.get(&index).copied(),
         }
     }
 }
@@ -181,6 +184,19 @@ impl fmt::Display for Shown {
             table.row(row);
         }
         write!(out, "{}{table}", self.details)?;
+        if self.is_hot {
+            let rate = self
+                .segments
+                .iter()
+                .filter_map(|segment| segment.changes_per_s);
+            writeln!(
+                out,
+                "a segment has {} changes/s; more segments share them: ringfence counter resegment {} {}",
+                rate.max().unwrap_or_default(),
+                self.account,
+                2 * self.segments.len(),
+            )?;
+        }
         match self.lost.is_empty() {
             true => Ok(()),
             false => writeln!(

@@ -117,6 +117,7 @@ calls! {
     resegment(segments: u32) -> ();
     label(labels: &BTreeMap<String, Option<String>>) -> ();
     close() -> ();
+    delete() -> ();
     sweep() -> Swept;
     accept() -> Inspection;
 }

@@ -7,12 +7,13 @@ use futures_util::{StreamExt as _, stream};
 use ringfence_api::{
     Error,
     v1::{
-        self, AcceptAccountRequest, AccountSegments, CancelRequest, CloseAccountRequest,
-        ConfirmRequest, CreateAccountRequest, Decision, DeductRequest, DepositRequest,
-        EffectKind as Kind, FindRequest, FindResponse, GetAccountRequest, GetAccountResponse,
-        GetBalanceRequest, GetHistoryRequest, LabelAccountRequest, ListAccountsRequest,
-        ListAccountsResponse, ResegmentAccountRequest, ReservationState, ReserveRequest,
-        SweepAccountRequest, TransferRequest, counter_service_client::CounterServiceClient,
+        self, AcceptAccountRequest, AccountSegment, AccountSegments, CancelRequest,
+        CloseAccountRequest, ConfirmRequest, CreateAccountRequest, Decision, DeductRequest,
+        DeleteAccountRequest, DepositRequest, EffectKind as Kind, FindRequest, FindResponse,
+        GetAccountRequest, GetAccountResponse, GetBalanceRequest, GetHistoryRequest,
+        LabelAccountRequest, ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest,
+        ReservationState, ReserveRequest, SweepAccountRequest, TransferRequest,
+        counter_service_client::CounterServiceClient,
     },
 };
 use ringfence_coordinator::name::Namespace;
@@ -363,6 +364,14 @@ impl RemoteCounter {
         Ok(())
     }
 
+    pub(crate) async fn delete(&self) -> Result<(), CounterError> {
+        let request = DeleteAccountRequest {
+            account: self.place(),
+        };
+        change!(self, WORK_WITHIN, delete_account, request)?;
+        Ok(())
+    }
+
     pub(crate) async fn sweep(&self) -> Result<Swept, CounterError> {
         let request = SweepAccountRequest {
             account: self.place(),
@@ -564,6 +573,8 @@ fn inspection(segments: Option<AccountSegments>) -> Inspection {
         ceiling,
         labels,
     } = segments.unwrap_or_default();
+    let rate = |segment: &AccountSegment| Some((segment.index, segment.changes_per_second?));
+    let changes_per_s = present.iter().filter_map(rate).collect();
     let views = present.into_iter().map(|segment| {
         let view = SegmentView {
             value: segment.available,
@@ -582,6 +593,7 @@ fn inspection(segments: Option<AccountSegments>) -> Inspection {
             owned: seen.amount,
             losses: seen.losses,
             at_ms: seen.at.map_or(0, millis),
+            version: 0,
         }),
     });
     Inspection {
@@ -593,6 +605,7 @@ fn inspection(segments: Option<AccountSegments>) -> Inspection {
         },
         views: views.collect::<BTreeMap<_, _>>(),
         lost: LostSegments(lost.collect()),
+        changes_per_s,
     }
 }
 

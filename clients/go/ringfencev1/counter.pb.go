@@ -2608,8 +2608,11 @@ type AccountSegment struct {
 	Unfinished uint64 `protobuf:"varint,6,opt,name=unfinished,proto3" json:"unfinished,omitempty"`
 	// Requests created at this time or before may be forgotten. Unset: none is.
 	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The changes of its amounts per second since a sweep has seen it. From about 10,000 on, more
+	// segments help. Unset: not known.
+	ChangesPerSecond *uint64 `protobuf:"varint,8,opt,name=changes_per_second,json=changesPerSecond,proto3,oneof" json:"changes_per_second,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *AccountSegment) Reset() {
@@ -2689,6 +2692,13 @@ func (x *AccountSegment) GetForgottenUntil() *timestamppb.Timestamp {
 		return x.ForgottenUntil
 	}
 	return nil
+}
+
+func (x *AccountSegment) GetChangesPerSecond() uint64 {
+	if x != nil && x.ChangesPerSecond != nil {
+		return *x.ChangesPerSecond
+	}
+	return 0
 }
 
 // A segment that is lost.
@@ -3278,6 +3288,89 @@ func (*CloseAccountResponse) Descriptor() ([]byte, []int) {
 	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{42}
 }
 
+// The account to delete.
+type DeleteAccountRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The account.
+	Account       *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteAccountRequest) Reset() {
+	*x = DeleteAccountRequest{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteAccountRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteAccountRequest) ProtoMessage() {}
+
+func (x *DeleteAccountRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteAccountRequest.ProtoReflect.Descriptor instead.
+func (*DeleteAccountRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *DeleteAccountRequest) GetAccount() *Account {
+	if x != nil {
+		return x.Account
+	}
+	return nil
+}
+
+// The account is deleted.
+type DeleteAccountResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteAccountResponse) Reset() {
+	*x = DeleteAccountResponse{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteAccountResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteAccountResponse) ProtoMessage() {}
+
+func (x *DeleteAccountResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteAccountResponse.ProtoReflect.Descriptor instead.
+func (*DeleteAccountResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
+}
+
 // The account to sweep.
 type SweepAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3289,7 +3382,7 @@ type SweepAccountRequest struct {
 
 func (x *SweepAccountRequest) Reset() {
 	*x = SweepAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3394,7 @@ func (x *SweepAccountRequest) String() string {
 func (*SweepAccountRequest) ProtoMessage() {}
 
 func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3407,7 @@ func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountRequest.ProtoReflect.Descriptor instead.
 func (*SweepAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SweepAccountRequest) GetAccount() *Account {
@@ -3345,7 +3438,7 @@ type SweepAccountResponse struct {
 
 func (x *SweepAccountResponse) Reset() {
 	*x = SweepAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3357,7 +3450,7 @@ func (x *SweepAccountResponse) String() string {
 func (*SweepAccountResponse) ProtoMessage() {}
 
 func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3463,7 @@ func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountResponse.ProtoReflect.Descriptor instead.
 func (*SweepAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SweepAccountResponse) GetExpired() uint64 {
@@ -3428,7 +3521,7 @@ type AccountFailure struct {
 
 func (x *AccountFailure) Reset() {
 	*x = AccountFailure{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3440,7 +3533,7 @@ func (x *AccountFailure) String() string {
 func (*AccountFailure) ProtoMessage() {}
 
 func (x *AccountFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3453,7 +3546,7 @@ func (x *AccountFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountFailure.ProtoReflect.Descriptor instead.
 func (*AccountFailure) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{45}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AccountFailure) GetError() *ErrorDetail {
@@ -3481,7 +3574,7 @@ type AcceptAccountRequest struct {
 
 func (x *AcceptAccountRequest) Reset() {
 	*x = AcceptAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3586,7 @@ func (x *AcceptAccountRequest) String() string {
 func (*AcceptAccountRequest) ProtoMessage() {}
 
 func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3599,7 @@ func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountRequest.ProtoReflect.Descriptor instead.
 func (*AcceptAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{46}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AcceptAccountRequest) GetAccount() *Account {
@@ -3527,7 +3620,7 @@ type AcceptAccountResponse struct {
 
 func (x *AcceptAccountResponse) Reset() {
 	*x = AcceptAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3539,7 +3632,7 @@ func (x *AcceptAccountResponse) String() string {
 func (*AcceptAccountResponse) ProtoMessage() {}
 
 func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3552,7 +3645,7 @@ func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountResponse.ProtoReflect.Descriptor instead.
 func (*AcceptAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{47}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AcceptAccountResponse) GetBefore() *AccountSegments {
@@ -3723,7 +3816,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
-	"\b_ceiling\"\xf0\x01\n" +
+	"\b_ceiling\"\xba\x02\n" +
 	"\x0eAccountSegment\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\x03R\tavailable\x12\x12\n" +
@@ -3733,7 +3826,9 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\n" +
 	"unfinished\x18\x06 \x01(\x04R\n" +
 	"unfinished\x12C\n" +
-	"\x0fforgotten_until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"f\n" +
+	"\x0fforgotten_until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\x121\n" +
+	"\x12changes_per_second\x18\b \x01(\x04H\x00R\x10changesPerSecond\x88\x01\x01B\x15\n" +
+	"\x13_changes_per_second\"f\n" +
 	"\x12LostAccountSegment\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12:\n" +
 	"\tlast_seen\x18\x02 \x01(\v2\x1d.ringfence.v1.LastSeenSegmentR\blastSeen\"m\n" +
@@ -3769,7 +3864,10 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x14LabelAccountResponse\"F\n" +
 	"\x13CloseAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"\x16\n" +
-	"\x14CloseAccountResponse\"F\n" +
+	"\x14CloseAccountResponse\"G\n" +
+	"\x14DeleteAccountRequest\x12/\n" +
+	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"\x17\n" +
+	"\x15DeleteAccountResponse\"F\n" +
 	"\x13SweepAccountRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"\xd8\x01\n" +
 	"\x14SweepAccountResponse\x12\x18\n" +
@@ -3833,7 +3931,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x1aACCOUNT_CONDITION_IN_DOUBT\x10\x01\x12\x1a\n" +
 	"\x16ACCOUNT_CONDITION_LOST\x10\x02\x12\x1a\n" +
 	"\x16ACCOUNT_CONDITION_HELD\x10\x03\x12 \n" +
-	"\x1cACCOUNT_CONDITION_UNFINISHED\x10\x042\xb8\v\n" +
+	"\x1cACCOUNT_CONDITION_UNFINISHED\x10\x042\x92\f\n" +
 	"\x0eCounterService\x12X\n" +
 	"\rCreateAccount\x12\".ringfence.v1.CreateAccountRequest\x1a#.ringfence.v1.CreateAccountResponse\x12F\n" +
 	"\aDeposit\x12\x1c.ringfence.v1.DepositRequest\x1a\x1d.ringfence.v1.DepositResponse\x12C\n" +
@@ -3853,7 +3951,8 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\fListAccounts\x12!.ringfence.v1.ListAccountsRequest\x1a\".ringfence.v1.ListAccountsResponse0\x01\x12a\n" +
 	"\x10ResegmentAccount\x12%.ringfence.v1.ResegmentAccountRequest\x1a&.ringfence.v1.ResegmentAccountResponse\x12U\n" +
 	"\fLabelAccount\x12!.ringfence.v1.LabelAccountRequest\x1a\".ringfence.v1.LabelAccountResponse\x12U\n" +
-	"\fCloseAccount\x12!.ringfence.v1.CloseAccountRequest\x1a\".ringfence.v1.CloseAccountResponse\x12U\n" +
+	"\fCloseAccount\x12!.ringfence.v1.CloseAccountRequest\x1a\".ringfence.v1.CloseAccountResponse\x12X\n" +
+	"\rDeleteAccount\x12\".ringfence.v1.DeleteAccountRequest\x1a#.ringfence.v1.DeleteAccountResponse\x12U\n" +
 	"\fSweepAccount\x12!.ringfence.v1.SweepAccountRequest\x1a\".ringfence.v1.SweepAccountResponse\x12X\n" +
 	"\rAcceptAccount\x12\".ringfence.v1.AcceptAccountRequest\x1a#.ringfence.v1.AcceptAccountResponseB`\n" +
 	"\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\fRingfence.V1b\x06proto3"
@@ -3871,7 +3970,7 @@ func file_ringfence_v1_counter_proto_rawDescGZIP() []byte {
 }
 
 var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_ringfence_v1_counter_proto_goTypes = []any{
 	(Durability)(0),                  // 0: ringfence.v1.Durability
 	(ReservationState)(0),            // 1: ringfence.v1.ReservationState
@@ -3921,25 +4020,27 @@ var file_ringfence_v1_counter_proto_goTypes = []any{
 	(*LabelAccountResponse)(nil),     // 45: ringfence.v1.LabelAccountResponse
 	(*CloseAccountRequest)(nil),      // 46: ringfence.v1.CloseAccountRequest
 	(*CloseAccountResponse)(nil),     // 47: ringfence.v1.CloseAccountResponse
-	(*SweepAccountRequest)(nil),      // 48: ringfence.v1.SweepAccountRequest
-	(*SweepAccountResponse)(nil),     // 49: ringfence.v1.SweepAccountResponse
-	(*AccountFailure)(nil),           // 50: ringfence.v1.AccountFailure
-	(*AcceptAccountRequest)(nil),     // 51: ringfence.v1.AcceptAccountRequest
-	(*AcceptAccountResponse)(nil),    // 52: ringfence.v1.AcceptAccountResponse
-	nil,                              // 53: ringfence.v1.AccountSegments.LabelsEntry
-	nil,                              // 54: ringfence.v1.LabelAccountRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),    // 55: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 56: google.protobuf.Duration
-	(*ErrorDetail)(nil),              // 57: ringfence.v1.ErrorDetail
+	(*DeleteAccountRequest)(nil),     // 48: ringfence.v1.DeleteAccountRequest
+	(*DeleteAccountResponse)(nil),    // 49: ringfence.v1.DeleteAccountResponse
+	(*SweepAccountRequest)(nil),      // 50: ringfence.v1.SweepAccountRequest
+	(*SweepAccountResponse)(nil),     // 51: ringfence.v1.SweepAccountResponse
+	(*AccountFailure)(nil),           // 52: ringfence.v1.AccountFailure
+	(*AcceptAccountRequest)(nil),     // 53: ringfence.v1.AcceptAccountRequest
+	(*AcceptAccountResponse)(nil),    // 54: ringfence.v1.AcceptAccountResponse
+	nil,                              // 55: ringfence.v1.AccountSegments.LabelsEntry
+	nil,                              // 56: ringfence.v1.LabelAccountRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
+	(*ErrorDetail)(nil),              // 59: ringfence.v1.ErrorDetail
 }
 var file_ringfence_v1_counter_proto_depIdxs = []int32{
-	55, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
+	57, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
 	5,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
 	0,  // 2: ringfence.v1.CreateAccountRequest.durability:type_name -> ringfence.v1.Durability
-	56, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
-	56, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
-	56, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
-	56, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
+	58, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
+	58, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
+	58, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
+	58, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
 	5,  // 7: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
 	6,  // 8: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
 	11, // 9: ringfence.v1.DepositResponse.balance:type_name -> ringfence.v1.BalanceAfter
@@ -3949,7 +4050,7 @@ var file_ringfence_v1_counter_proto_depIdxs = []int32{
 	5,  // 13: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
 	5,  // 14: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
 	6,  // 15: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
-	55, // 16: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
+	57, // 16: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
 	1,  // 17: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
 	11, // 18: ringfence.v1.ReserveResponse.balance:type_name -> ringfence.v1.BalanceAfter
 	5,  // 19: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
@@ -3971,82 +4072,85 @@ var file_ringfence_v1_counter_proto_depIdxs = []int32{
 	20, // 35: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
 	22, // 36: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
 	27, // 37: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
-	50, // 38: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
+	52, // 38: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
 	1,  // 39: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
 	11, // 40: ringfence.v1.ChangeAnswer.balance:type_name -> ringfence.v1.BalanceAfter
 	5,  // 41: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
 	6,  // 42: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
 	2,  // 43: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
-	55, // 44: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
-	55, // 45: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
+	57, // 44: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
+	57, // 45: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
 	5,  // 46: ringfence.v1.GetHistoryRequest.account:type_name -> ringfence.v1.Account
-	55, // 47: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
+	57, // 47: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
 	32, // 48: ringfence.v1.GetHistoryResponse.effects:type_name -> ringfence.v1.AccountEffect
-	55, // 49: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
+	57, // 49: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
 	3,  // 50: ringfence.v1.AccountEffect.kind:type_name -> ringfence.v1.EffectKind
 	6,  // 51: ringfence.v1.AccountEffect.id:type_name -> ringfence.v1.RequestId
 	5,  // 52: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
 	35, // 53: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
 	36, // 54: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
 	37, // 55: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
-	53, // 56: ringfence.v1.AccountSegments.labels:type_name -> ringfence.v1.AccountSegments.LabelsEntry
-	55, // 57: ringfence.v1.AccountSegment.forgotten_until:type_name -> google.protobuf.Timestamp
+	55, // 56: ringfence.v1.AccountSegments.labels:type_name -> ringfence.v1.AccountSegments.LabelsEntry
+	57, // 57: ringfence.v1.AccountSegment.forgotten_until:type_name -> google.protobuf.Timestamp
 	38, // 58: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
-	55, // 59: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
+	57, // 59: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
 	4,  // 60: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
 	41, // 61: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
 	35, // 62: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
-	50, // 63: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
+	52, // 63: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
 	5,  // 64: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
 	5,  // 65: ringfence.v1.LabelAccountRequest.account:type_name -> ringfence.v1.Account
-	54, // 66: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
+	56, // 66: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
 	5,  // 67: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 68: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
-	50, // 69: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
-	57, // 70: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
-	5,  // 71: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
-	35, // 72: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	7,  // 73: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	9,  // 74: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	12, // 75: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	14, // 76: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	16, // 77: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	18, // 78: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	20, // 79: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	22, // 80: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	24, // 81: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
-	28, // 82: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
-	30, // 83: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
-	33, // 84: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	39, // 85: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
-	42, // 86: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	44, // 87: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
-	46, // 88: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	48, // 89: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	51, // 90: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	8,  // 91: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	10, // 92: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	13, // 93: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	15, // 94: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	17, // 95: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	19, // 96: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	21, // 97: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	23, // 98: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	26, // 99: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
-	29, // 100: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
-	31, // 101: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
-	34, // 102: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	40, // 103: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
-	43, // 104: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	45, // 105: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
-	47, // 106: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	49, // 107: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	52, // 108: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	91, // [91:109] is the sub-list for method output_type
-	73, // [73:91] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	5,  // 68: ringfence.v1.DeleteAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 69: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
+	52, // 70: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
+	59, // 71: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
+	5,  // 72: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
+	35, // 73: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
+	7,  // 74: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	9,  // 75: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	12, // 76: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	14, // 77: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	16, // 78: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	18, // 79: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	20, // 80: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	22, // 81: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	24, // 82: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	28, // 83: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	30, // 84: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
+	33, // 85: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	39, // 86: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	42, // 87: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	44, // 88: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
+	46, // 89: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	48, // 90: ringfence.v1.CounterService.DeleteAccount:input_type -> ringfence.v1.DeleteAccountRequest
+	50, // 91: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	53, // 92: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	8,  // 93: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	10, // 94: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	13, // 95: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	15, // 96: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	17, // 97: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	19, // 98: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	21, // 99: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	23, // 100: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	26, // 101: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	29, // 102: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	31, // 103: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
+	34, // 104: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	40, // 105: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	43, // 106: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	45, // 107: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
+	47, // 108: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	49, // 109: ringfence.v1.CounterService.DeleteAccount:output_type -> ringfence.v1.DeleteAccountResponse
+	51, // 110: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	54, // 111: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	93, // [93:112] is the sub-list for method output_type
+	74, // [74:93] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }
@@ -4066,13 +4170,14 @@ func file_ringfence_v1_counter_proto_init() {
 	}
 	file_ringfence_v1_counter_proto_msgTypes[29].OneofWrappers = []any{}
 	file_ringfence_v1_counter_proto_msgTypes[30].OneofWrappers = []any{}
+	file_ringfence_v1_counter_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_counter_proto_rawDesc), len(file_ringfence_v1_counter_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   50,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	CounterService_ResegmentAccount_FullMethodName = "/ringfence.v1.CounterService/ResegmentAccount"
 	CounterService_LabelAccount_FullMethodName     = "/ringfence.v1.CounterService/LabelAccount"
 	CounterService_CloseAccount_FullMethodName     = "/ringfence.v1.CounterService/CloseAccount"
+	CounterService_DeleteAccount_FullMethodName    = "/ringfence.v1.CounterService/DeleteAccount"
 	CounterService_SweepAccount_FullMethodName     = "/ringfence.v1.CounterService/SweepAccount"
 	CounterService_AcceptAccount_FullMethodName    = "/ringfence.v1.CounterService/AcceptAccount"
 )
@@ -83,6 +84,10 @@ type CounterServiceClient interface {
 	LabelAccount(ctx context.Context, in *LabelAccountRequest, opts ...grpc.CallOption) (*LabelAccountResponse, error)
 	// Closes an account permanently: it takes no new money. A repeat has no second effect.
 	CloseAccount(ctx context.Context, in *CloseAccountRequest, opts ...grpc.CallOption) (*CloseAccountResponse, error)
+	// Deletes an account with its log: it must be closed, without amounts, and all its transfers
+	// finished. Its name can be used again; requests that it has decided are refused then. A
+	// repeat is no error. Needs the role `admin`.
+	DeleteAccount(ctx context.Context, in *DeleteAccountRequest, opts ...grpc.CallOption) (*DeleteAccountResponse, error)
 	// Expires reservations, finishes interrupted transfers, forgets old answers.
 	SweepAccount(ctx context.Context, in *SweepAccountRequest, opts ...grpc.CallOption) (*SweepAccountResponse, error)
 	// Accepts segments in doubt as they are, and replaces lost segments without their amounts.
@@ -267,6 +272,16 @@ func (c *counterServiceClient) CloseAccount(ctx context.Context, in *CloseAccoun
 	return out, nil
 }
 
+func (c *counterServiceClient) DeleteAccount(ctx context.Context, in *DeleteAccountRequest, opts ...grpc.CallOption) (*DeleteAccountResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteAccountResponse)
+	err := c.cc.Invoke(ctx, CounterService_DeleteAccount_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *counterServiceClient) SweepAccount(ctx context.Context, in *SweepAccountRequest, opts ...grpc.CallOption) (*SweepAccountResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SweepAccountResponse)
@@ -331,6 +346,10 @@ type CounterServiceServer interface {
 	LabelAccount(context.Context, *LabelAccountRequest) (*LabelAccountResponse, error)
 	// Closes an account permanently: it takes no new money. A repeat has no second effect.
 	CloseAccount(context.Context, *CloseAccountRequest) (*CloseAccountResponse, error)
+	// Deletes an account with its log: it must be closed, without amounts, and all its transfers
+	// finished. Its name can be used again; requests that it has decided are refused then. A
+	// repeat is no error. Needs the role `admin`.
+	DeleteAccount(context.Context, *DeleteAccountRequest) (*DeleteAccountResponse, error)
 	// Expires reservations, finishes interrupted transfers, forgets old answers.
 	SweepAccount(context.Context, *SweepAccountRequest) (*SweepAccountResponse, error)
 	// Accepts segments in doubt as they are, and replaces lost segments without their amounts.
@@ -393,6 +412,9 @@ func (UnimplementedCounterServiceServer) LabelAccount(context.Context, *LabelAcc
 }
 func (UnimplementedCounterServiceServer) CloseAccount(context.Context, *CloseAccountRequest) (*CloseAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method CloseAccount not implemented")
+}
+func (UnimplementedCounterServiceServer) DeleteAccount(context.Context, *DeleteAccountRequest) (*DeleteAccountResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DeleteAccount not implemented")
 }
 func (UnimplementedCounterServiceServer) SweepAccount(context.Context, *SweepAccountRequest) (*SweepAccountResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method SweepAccount not implemented")
@@ -702,6 +724,24 @@ func _CounterService_CloseAccount_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CounterService_DeleteAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteAccountRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CounterServiceServer).DeleteAccount(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CounterService_DeleteAccount_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CounterServiceServer).DeleteAccount(ctx, req.(*DeleteAccountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CounterService_SweepAccount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SweepAccountRequest)
 	if err := dec(in); err != nil {
@@ -804,6 +844,10 @@ var CounterService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CloseAccount",
 			Handler:    _CounterService_CloseAccount_Handler,
+		},
+		{
+			MethodName: "DeleteAccount",
+			Handler:    _CounterService_DeleteAccount_Handler,
 		},
 		{
 			MethodName: "SweepAccount",

@@ -157,6 +157,9 @@ const (
 	ErrorReason_ERROR_REASON_OUT_OF_RANGE ErrorReason = 54
 	// The destination of the transfer has another unit. Nothing was taken.
 	ErrorReason_ERROR_REASON_OTHER_UNIT ErrorReason = 55
+	// The account cannot be deleted: it is open, or has amounts or unfinished transfers, or has a
+	// credit line and several segments.
+	ErrorReason_ERROR_REASON_NOT_DELETABLE ErrorReason = 56
 )
 
 // Enum value maps for ErrorReason.
@@ -200,6 +203,7 @@ var (
 		53: "ERROR_REASON_TOO_MANY_IDS",
 		54: "ERROR_REASON_OUT_OF_RANGE",
 		55: "ERROR_REASON_OTHER_UNIT",
+		56: "ERROR_REASON_NOT_DELETABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -240,6 +244,7 @@ var (
 		"ERROR_REASON_TOO_MANY_IDS":        53,
 		"ERROR_REASON_OUT_OF_RANGE":        54,
 		"ERROR_REASON_OTHER_UNIT":          55,
+		"ERROR_REASON_NOT_DELETABLE":       56,
 	}
 )
 
@@ -517,7 +522,7 @@ const file_ringfence_v1_error_proto_rawDesc = "" +
 	"\x06Effect\x12\x16\n" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vEFFECT_NONE\x10\x01\x12\x12\n" +
-	"\x0eEFFECT_UNKNOWN\x10\x02*\x94\t\n" +
+	"\x0eEFFECT_UNKNOWN\x10\x02*\xb4\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_INPUT\x10\x01\x12\x19\n" +
@@ -557,7 +562,8 @@ const file_ringfence_v1_error_proto_rawDesc = "" +
 	"\x19ERROR_REASON_ID_IN_FUTURE\x104\x12\x1d\n" +
 	"\x19ERROR_REASON_TOO_MANY_IDS\x105\x12\x1d\n" +
 	"\x19ERROR_REASON_OUT_OF_RANGE\x106\x12\x1b\n" +
-	"\x17ERROR_REASON_OTHER_UNIT\x107B`\n" +
+	"\x17ERROR_REASON_OTHER_UNIT\x107\x12\x1e\n" +
+	"\x1aERROR_REASON_NOT_DELETABLE\x108B`\n" +
 	"\x16io.github.ringfence.v1P\x01Z5github.com/ringfence/ringfence/clients/go/ringfencev1\xaa\x02\fRingfence.V1b\x06proto3"
 
 var (

@@ -118,6 +118,13 @@ def test_an_account_has_segments_and_an_end(client: Client, key: str) -> None:
         account.close_permanently()
     with pytest.raises(ringfence.AccountClosed):
         account.deposit(ringfence.RequestId.new(), 1)
+    with pytest.raises(ringfence.NotDeletable):
+        account.delete()
+    account.deduct(ringfence.RequestId.new(), 7)
+    for _ in range(2):
+        account.delete()
+    with pytest.raises(ringfence.NoAccount):
+        account.inspect()
 
 
 def test_a_lost_segment_has_the_amount_of_its_last_sweep() -> None:
@@ -150,6 +157,7 @@ def test_tasks_make_the_calls_of_operators(shared: Coordinator, key: str) -> Non
             await account.close_permanently()
             with pytest.raises(ringfence.AccountClosed):
                 await account.deposit(ringfence.RequestId.new(), 1)
+            await account.delete()
 
     asyncio.run(asyncio.wait_for(work(), DEADLINE))
 

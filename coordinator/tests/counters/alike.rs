@@ -38,7 +38,11 @@ fn apply(
     now_ms: u64,
 ) -> Answer {
     if let Some(segment) = segments.get_mut(at) {
-        return segment.apply(request, now_ms);
+        let answer = segment.apply(request, now_ms);
+        if answer == Ok(Reply::Removed) {
+            segments.remove(at);
+        }
+        return answer;
     }
     let mut segment = Segment::made_by(request, now_ms)?;
     let answer = segment.apply(request, now_ms);
@@ -53,9 +57,9 @@ fn begun() -> Vec<(usize, Step)> {
         Step::Op(id, Kind::Deposit(amount), 9, Vec::new(), 1)
     };
     vec![
-        (0, Step::Create(0, 1)),
+        (0, Step::Create(0, 1, Since(0))),
         (0, deposit(10_000)),
-        (1, Step::Create(0, 2)),
+        (1, Step::Create(0, 2, Since(0))),
         (1, deposit(i64::MAX - 1_000)),
     ]
 }
@@ -99,7 +103,10 @@ async fn run(
             let version = segment.map_or(0, |segment| segment.version);
             let mut request = step.request(began_ms, version);
             if let Request::Op(op) = &mut request {
-                op.logged = segment.is_none_or(|segment| segment.terms.effects_max > 0);
+                // In its place there may be one with a log.
+                let removes = |(of, step): &(usize, Step)| of == at && step.removes();
+                op.logged = segment.is_none_or(|segment| segment.terms.effects_max > 0)
+                    || steps.iter().any(removes);
             }
             (keys[*at].clone(), request)
         });
@@ -166,7 +173,7 @@ async fn age(raw: &mut MultiplexedConnection, key: &LockKey, segment: &mut Segme
 
 /// Batches for a segment with `terms`, which receives no other requests: the words of their answers.
 async fn told(terms: u8, batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
-    let create = vec![Step::Create(0, terms)];
+    let create = vec![Step::Create(0, terms, Since(0))];
     told_all([create].into_iter().chain(batches)).await
 }
 
@@ -215,6 +222,16 @@ async fn a_replacement_takes_only_loans_of_after_its_acceptance() {
     ] {
         assert_eq!(words.get(word), Some(&count), "{word}: {words:?}");
     }
+}
+
+#[tokio::test]
+async fn a_segment_is_made_only_soon_after_its_plan() {
+    let create = |planned| vec![Step::Create(0, 1, Since(planned))];
+    let batches = [create(-3_600_000), create(3_600_000), create(0)];
+    let words = told_all(batches).await;
+    assert_eq!(words.get("Err(ClocksDiffer"), Some(&2), "{words:?}");
+    // And those of the two that are there before.
+    assert_eq!(words.get("Ok(Prepared"), Some(&3), "{words:?}");
 }
 
 #[tokio::test]
@@ -319,7 +336,7 @@ fn the_script_answers_as_the_rules_do() {
 }
 
 /// What must have been answered, or the runs show little.
-const SEEN: [&str; 42] = [
+const SEEN: [&str; 43] = [
     "Err(Busy",
     "Err(ClocksDiffer",
     "Err(Closed",
@@ -358,6 +375,7 @@ const SEEN: [&str; 42] = [
     "Ok(Recorded(Returned",
     "Ok(Recorded(Sent",
     "Ok(Sent([(",
+    "Ok(Removed",
     "Ok(Short",
     "Ok(Stale",
     "Ok(Unknown",

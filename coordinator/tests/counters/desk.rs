@@ -89,7 +89,7 @@ impl Desk {
     /// The segment's money, doubtful or not.
     pub(crate) async fn view(&mut self, key: &LockKey) -> SegmentView {
         match self.ask(key, Inspect).await {
-            Ok(Reply::View(view)) => view,
+            Ok(Reply::View(view)) => *view,
             other => panic!("{other:?}"),
         }
     }
@@ -135,6 +135,7 @@ pub(crate) fn create(terms: Terms) -> Create {
             manifest: "layout".into(),
         },
         credit: terms.credit(),
+        planned_ms: now_ms(),
         terms,
     }
 }

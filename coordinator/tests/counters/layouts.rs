@@ -43,6 +43,7 @@ pub(crate) fn create(began_ms: u64, generation: u64, terms: u8) -> Create {
             ..of_money(terms)
         },
         credit: of_money(terms).credit(),
+        planned_ms: began_ms,
     }
 }
 

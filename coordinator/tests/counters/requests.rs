@@ -6,7 +6,7 @@ use ringfence_segment_lock::{
     segment::{
         Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget,
         Freeze, GiveCredit, History, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge,
-        ReadCopy, Refuse, Replace, Request, Sent, Thaw,
+        ReadCopy, Refuse, Remove, Replace, Request, Sent, Thaw,
     },
 };
 
@@ -47,11 +47,14 @@ pub(crate) enum Step {
     Sent(Option<Id>),
     Pinned(Option<(Id, u8)>),
     Purge,
-    Create(u64, u8),
+    /// Planned at a time.
+    Create(u64, u8, Since),
     /// With the losses of before, and the caller's time.
     Replace(u64, u8, u64, Since),
     Prepare(u64, u64, Since, bool),
     Close,
+    /// With the credit that it must have, the mark, and the time of the last plan.
+    Remove(u64, i64, Since, Since),
     Inspect,
     /// At a time of the caller's clock; whether the segment's version is the present one; with a version of the first.
     Accept(u64, Since, bool, u64),
@@ -77,8 +80,7 @@ pub(crate) enum Kind {
 /// A batch: steps, each for one of the segments.
 pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<(usize, Step)>>> {
     let one = (0..SEGMENTS, step()).prop_map(|step| vec![step]);
-    let some =
-        prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh(), 1 => loss(), 1 => age()];
+    let some = prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh(), 1 => loss(), 1 => age(), 1 => end()];
     let batch = vec(some, 1..20).prop_map(|some| some.concat());
     vec(batch, 1..14)
 }
@@ -156,10 +158,31 @@ fn fresh() -> impl Strategy<Value = Vec<(usize, Step)>> {
         }),
     ];
     let steps = (0..4_u8, vec(first, 1..4)).prop_map(|(terms, steps)| {
-        let all = [Step::Create(0, terms)].into_iter().chain(steps);
+        let all = [Step::Create(0, terms, Since(0))].into_iter().chain(steps);
         all.chain([Step::Purge])
     });
     steps.prop_map(|steps| steps.map(|step| (SEGMENTS - 1, step)).collect())
+}
+
+/// A segment that is made, closed and removed, mostly with nothing in it; and what comes after that.
+fn end() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let remove = || {
+        let credit = select(vec![0_i64, 500, i64::MAX]);
+        let mark = prop_oneof![4 => Just(Since(60_000)), 1 => since()];
+        let planned = prop_oneof![4 => Just(Since(-3_600_000)), 1 => since()];
+        (generation(), credit, mark, planned).prop_map(|(g, c, m, p)| Step::Remove(g, c, m, p))
+    };
+    let steps = (
+        0..4_u8,
+        vec(step(), 0..2),
+        vec(remove(), 1..3),
+        vec(step(), 0..3),
+    );
+    steps.prop_map(|(terms, before, removes, after)| {
+        let made = [Step::Create(0, terms, Since(0))].into_iter().chain(before);
+        let all = made.chain([Step::Close]).chain(removes).chain(after);
+        all.map(|step| (SEGMENTS - 1, step)).collect()
+    })
 }
 
 fn amount() -> impl Strategy<Value = i64> {
@@ -238,7 +261,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => option::of(id()).prop_map(Step::Sent),
         1 => option::of((id(), 0..2_u8)).prop_map(Step::Pinned),
         1 => Just(Step::Purge),
-        1 => (0..3_u64, 0..4_u8).prop_map(|(g, t)| Step::Create(g, t)),
+        1 => (0..3_u64, 0..4_u8, since()).prop_map(|(g, t, s)| Step::Create(g, t, s)),
         1 => (0..8_u64, 0..4_u64, prop_oneof![since(), Just(Since(30_000))], prop::bool::weighted(0.2))
             .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
         1 => prop::bool::weighted(0.25).prop_map(|close| if close { Step::Close } else { Step::Expire }),
@@ -287,6 +310,11 @@ fn loan_of((from, seq, amount): (u32, u64, i64)) -> Loan {
 }
 
 impl Step {
+    /// Whether it may remove the segment.
+    pub(crate) fn removes(&self) -> bool {
+        matches!(self, Self::Remove(..))
+    }
+
     /// The request, where the run began at `began_ms` on the server's clock, and the segment has `version`.
     pub(crate) fn request(&self, began_ms: u64, version: u64) -> Request {
         let id = |id: &Id| id_of(began_ms, *id);
@@ -364,8 +392,17 @@ impl Step {
     /// Those that take little.
     fn plain(&self, began_ms: u64, version: u64) -> Request {
         match self {
-            &Self::Create(generation, terms) => create(began_ms, generation, terms).into(),
-            &Self::Replace(generation, terms, number, since) => Request::Replace(Replace {
+            &Self::Create(generation, terms, planned) => Request::from(Create {
+                planned_ms: at(began_ms, planned).min((1 << 53) - 1),
+                ..create(began_ms, generation, terms)
+            }),
+            &Self::Remove(generation, credit, mark, planned) => Request::Remove(Remove {
+                generation,
+                credit,
+                mark_ms: at(began_ms, mark).min((1 << 53) - 1),
+                planned_ms: at(began_ms, planned).min((1 << 53) - 1),
+            }),
+            &Self::Replace(generation, terms, number, since) => Request::from(Replace {
                 create: Create {
                     credit: 0,
                     ..create(began_ms, generation, terms)
@@ -395,7 +432,7 @@ impl Step {
             &Self::Prepare(generation, base, from, closed) => {
                 prepare(began_ms, generation, base, from, closed).into()
             }
-            &Self::Accept(generation, since, is_as_read, number) => Request::Accept(Accept {
+            &Self::Accept(generation, since, is_as_read, number) => Request::from(Accept {
                 version: if is_as_read { version } else { version + 1 },
                 others: [(0, number), (1, number)].into(),
                 in_force: prepare(began_ms, generation, generation, Since(0), false),

@@ -244,6 +244,7 @@ impl Desk {
                 prepare,
                 terms,
                 credit: 0,
+                planned_ms: self.now_ms(),
             }
             .into(),
         );
@@ -255,7 +256,7 @@ impl Desk {
     async fn view(&mut self, account: usize) -> Option<SegmentView> {
         let inspect = CounterOp::Segment(Inspect.into());
         match self.ask(&format!("account/{account}"), inspect).await {
-            CounterReply::Segment(Ok(Reply::View(view))) => Some(view),
+            CounterReply::Segment(Ok(Reply::View(view))) => Some(*view),
             CounterReply::Segment(Err(Refusal::Missing)) => None,
             other => panic!("account {account}: {other:?}"),
         }

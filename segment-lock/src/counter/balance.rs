@@ -52,6 +52,16 @@ pub struct Changed<T = ()> {
     pub balance: Option<BalanceAfter>,
 }
 
+impl<T> Changed<T> {
+    /// The same balance, with another result.
+    pub(super) fn with<O>(self, outcome: O) -> Changed<O> {
+        Changed {
+            outcome,
+            balance: self.balance,
+        }
+    }
+}
+
 impl BalanceAfter {
     /// Of the money in the home of a request.
     pub(super) fn of(money: Money, manifest: &Manifest) -> Option<Self> {

@@ -57,12 +57,9 @@ impl Counter {
     }
 
     async fn done(&self, request: Referenced<'_>, change: Change) -> Result<Changed, CounterError> {
-        let Changed { outcome, balance } = self.change(request, &change).await?;
-        match outcome {
-            State::Done => Ok(Changed {
-                outcome: (),
-                balance,
-            }),
+        let changed = self.change(request, &change).await?;
+        match changed.outcome {
+            State::Done => Ok(changed.with(())),
             State::Insufficient => Err(CounterError::Insufficient),
             State::Cancelled => Err(CounterError::Cancelled),
             _ => Err(Refusal::Conflict.into()),
@@ -136,7 +133,7 @@ impl Counter {
         match self.ask(manifest, *home, op).await? {
             Reply::Recorded(state, money) => Ok(Round::Decided(state, money)),
             // Boxed because it is rare: most calls need no room for it.
-            Reply::Short(view) => Box::pin(self.short(attempt, view, freezes)).await,
+            Reply::Short(view) => Box::pin(self.short(attempt, *view, freezes)).await,
             reply => Err(CounterError::unexpected("op", &reply)),
         }
     }

@@ -86,7 +86,8 @@ impl Counter {
                     let now_ms = found.views.values().map(|view| view.now_ms).max();
                     let now_ms = now_ms.unwrap_or_else(|| self.storage.segments.now_ms());
                     let from_ms = self.beginning(&manifest, now_ms)?;
-                    manifest.plan_later(plan.generation, from_ms)?
+                    let next = manifest.plan_later(plan.generation, from_ms)?;
+                    next.planned_at(self.storage.segments.now_ms())
                 }
                 _ => manifest,
             };

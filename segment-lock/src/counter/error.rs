@@ -1,6 +1,6 @@
 //! The reasons why a call on a counter failed.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use super::LostSegments;
 use crate::{Account, Effect, ManifestError, NameError, StorageError, Unit, segment::Refusal};
@@ -39,6 +39,31 @@ impl ServiceError {
     }
 }
 
+/// What is in an account that cannot be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remainder {
+    /// What it has, without its credit line.
+    pub ledger: i128,
+    /// The part of it that is held.
+    pub held: i128,
+    /// The number of its transfers that are not finished, as far as known.
+    pub unfinished: usize,
+}
+
+impl fmt::Display for Remainder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            ledger,
+            held,
+            unfinished,
+        } = self;
+        write!(
+            out,
+            "its ledger balance is {ledger}, held {held}, unfinished transfers {unfinished}"
+        )
+    }
+}
+
 /// The reason why a call on a counter failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -66,14 +91,12 @@ pub enum CounterError {
         to: Account,
     },
     /// The account to transfer to has another unit. Nothing was taken.
-    #[error("the unit of account {to} is {theirs:?}, not {ours:?}; nothing was deducted")]
+    #[error("the unit of account {to} is {:?}, not {:?}; nothing was deducted", .units.1, .units.0)]
     OtherUnit {
         /// The destination.
         to: Account,
-        /// The unit of the source.
-        ours: Unit,
-        /// The unit of the destination.
-        theirs: Unit,
+        /// The unit of the source, and that of the destination.
+        units: Box<(Unit, Unit)>,
     },
     /// The transfer has begun and is not finished. Repeat it, or leave that to the next sweep of the account.
     #[error("transfer not finished: {because}")]
@@ -103,6 +126,14 @@ pub enum CounterError {
         account: Account,
         /// The lost segments.
         segments: LostSegments,
+    },
+    /// The account has money or unfinished transfers, so it cannot be deleted.
+    #[error("account {account} is not empty: {remainder}")]
+    NotEmpty {
+        /// The account.
+        account: Account,
+        /// What is in it.
+        remainder: Box<Remainder>,
     },
     /// Other callers changed the account during each attempt, or kept it frozen.
     #[error("gave up after {rounds} rounds: other requests changed the account, or kept it frozen")]
@@ -149,6 +180,7 @@ impl CounterError {
             | Self::OtherUnit { .. }
             | Self::NoAccount { .. }
             | Self::AccountExists { .. }
+            | Self::NotEmpty { .. }
             | Self::Lost { .. }
             | Self::Name(_)
             | Self::Unexpected { .. } => false,
@@ -165,6 +197,7 @@ impl CounterError {
     /// Otherwise a caller that uses a new id may pay twice: repeat the request under its id.
     pub fn effect(&self) -> Effect {
         match self {
+            Self::Manifest(ManifestError::Open | ManifestError::CreditLine { .. }) => Effect::None,
             Self::Storage(_)
             | Self::Manifest(_)
             | Self::NoAccount { .. }
@@ -179,6 +212,7 @@ impl CounterError {
             | Self::NoDestination { .. }
             | Self::OtherUnit { .. }
             | Self::AccountExists { .. }
+            | Self::NotEmpty { .. }
             | Self::Name(_) => Effect::None,
             Self::Refused(refusal) => refusal.effect(),
             Self::Service(error) => error.effect,

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use super::{Counter, CounterError};
 use crate::{
     Durability, Layout, Manifest, Seen, Unit,
+    limits::HOT_CHANGES_PER_S,
     segment::{
         Accept, Create, Inspect, Prepare, Refusal, Replace, Reply, Request, SegmentView,
         unused_version,
@@ -66,6 +67,8 @@ pub struct Inspection {
     pub views: BTreeMap<u32, SegmentView>,
     /// Segments that are lost.
     pub lost: LostSegments,
+    /// The changes of money per second, by segment, since the last sweep that saw it with other money. Not of all.
+    pub changes_per_s: BTreeMap<u32, u64>,
 }
 
 impl Inspection {
@@ -82,6 +85,12 @@ impl Inspection {
     /// Whether a transfer from or to a segment is not finished.
     pub fn has_unfinished(&self) -> bool {
         self.views.values().any(|view| view.unfinished > 0)
+    }
+
+    /// Whether a segment has so many changes that more segments would help.
+    pub fn is_hot(&self) -> bool {
+        let mut rates = self.changes_per_s.values();
+        rates.any(|&rate| rate >= HOT_CHANGES_PER_S)
     }
 
     /// Whether a segment has money set aside.
@@ -152,6 +161,10 @@ impl Counter {
                         // Older ids have their homes elsewhere.
                         view.mark_ms = 0;
                     }
+                    let rate = manifest
+                        .last_seen(index)
+                        .and_then(|seen| seen.changes_per_s(&view));
+                    found.changes_per_s.extend(rate.map(|rate| (index, rate)));
                     found.views.insert(index, view);
                 }
             }
@@ -173,6 +186,7 @@ impl Counter {
                 terms: manifest.terms(),
                 // What was lost counts as spent.
                 credit: 0,
+                planned_ms: manifest.planned_ms(),
             };
             let replace = Replace {
                 create,
@@ -266,7 +280,7 @@ pub(super) fn prepare(manifest: &Manifest, layout: Layout, base: u64) -> Prepare
 
 pub(super) fn viewed(reply: Reply) -> Result<SegmentView, CounterError> {
     match reply {
-        Reply::View(view) => Ok(view),
+        Reply::View(view) => Ok(*view),
         reply => Err(CounterError::unexpected("a read", &reply)),
     }
 }

@@ -9,6 +9,7 @@ mod balance_reads;
 mod borrow;
 mod change;
 mod close;
+mod delete;
 mod doubt;
 mod error;
 mod find;
@@ -36,7 +37,7 @@ use std::{
 use parking_lot::Mutex;
 
 pub use balance::{Balance, BalanceAfter, Changed};
-pub use error::{CounterError, ServiceError};
+pub use error::{CounterError, Remainder, ServiceError};
 pub use find::Found;
 pub use history::{AccountEffect, AccountHistory, HistoryCursor, HistoryCursorError};
 pub use lost::{Details, Inspection, LostSegment, LostSegments};

@@ -84,7 +84,16 @@ impl Counter {
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let source = Self::open(self.storage.clone(), credit.from.clone());
-        match source.find(&credit.id).await? {
+        let found = match source.find(&credit.id).await {
+            // All its transfers were finished, and none can be repeated.
+            Err(CounterError::NoAccount { .. })
+                if source.was_deleted(credit.id.time_ms()).await? =>
+            {
+                Found::Decided(State::Delivered)
+            }
+            found => found?,
+        };
+        match found {
             Found::Decided(State::Sent { amount, .. }) => {
                 source.deliver(&credit.id, amount, self, None).await?;
                 swept.delivered += 1;

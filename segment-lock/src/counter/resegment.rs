@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{
-    Counter, CounterError, Inspection, LostSegments, Storage, lost::prepare, patience::Patience,
+    Counter, CounterError, Inspection, LostSegments, Storage, delete::Deletion, lost::prepare,
+    patience::Patience,
 };
 use crate::{
     Account, Durability, Layout, Manifest, ManifestError, Terms, VersionedManifest,
@@ -37,6 +38,14 @@ impl Counter {
             loop {
                 patience.round()?;
                 let (version, manifest) = counter.stored_manifest(terms).await?;
+                if manifest.is_deleted() && manifest.placed() > 0 {
+                    match counter.remove_deleted().await {
+                        Ok(Deletion::Remains(refusal)) => return Err(refusal.into()),
+                        // It exists again, or can be created.
+                        Ok(_) | Err(CounterError::NotEmpty { .. }) => continue,
+                        Err(error) => return Err(error),
+                    }
+                }
                 if manifest.exists() {
                     // A segment without an answer is not lost.
                     let found = counter.inspect_by(&manifest).await.unwrap_or_default();
@@ -46,6 +55,7 @@ impl Counter {
                 let place = counter.place(&manifest, segments).await;
                 let new = counter.storage.segments.new_account();
                 let next = manifest.create(terms, segments, new, place)?;
+                let next = next.planned_at(counter.storage.segments.now_ms());
                 let manifests = &counter.storage.manifests;
                 if manifests.swap(&counter.account, version, next).await? {
                     break;
@@ -119,6 +129,7 @@ impl Counter {
         let from_ms = self.beginning(&manifest, now_ms.unwrap_or_default())?;
         let place = self.place(&manifest, segments).await;
         let planned = manifest.plan(segments, from_ms, place)?;
+        let planned = planned.planned_at(self.storage.segments.now_ms());
         let new = manifest.segments()..planned.placed();
         let reads = new.map(|index| (self.at(&planned, index), ReadCopy.into()));
         for answer in self.storage.segments.call_all(reads.collect()).await {
@@ -289,11 +300,18 @@ impl Counter {
                 } else {
                     0
                 },
+                planned_ms: manifest.planned_ms(),
             };
-            (index, Request::Create(create))
+            (index, Request::from(create))
         };
         // One that was lost since is made again.
         let mut replies = match self.ask_all(manifest, new.map(create)).await {
+            Err(CounterError::Refused(Refusal::ClocksDiffer { .. }))
+                if self.is_old(manifest) && !manifest.is_restored() =>
+            {
+                let next = manifest.plan_again(plan.generation)?;
+                return self.swap_plan(*version, next).await;
+            }
             Err(_) if prepared == plan.generation && !manifest.is_restored() => Vec::new(),
             made => made?,
         };
@@ -304,10 +322,23 @@ impl Counter {
             // Another caller was faster, or the manifest went back in time.
             None => return self.restore(found).await,
         };
-        self.storage
-            .manifests
-            .swap(&self.account, *version, next)
-            .await?;
+        self.swap_plan(*version, next).await
+    }
+
+    /// Whether the plan was made so long ago that segments are not made for it any more.
+    fn is_old(&self, manifest: &Manifest) -> bool {
+        let (planned_ms, now_ms) = (manifest.planned_ms(), self.storage.segments.now_ms());
+        clocks_agree(planned_ms, now_ms, manifest.terms().skew_ms).is_err()
+    }
+
+    /// Writes the manifest with its plan committed, or made again now. If another caller was faster, does nothing.
+    async fn swap_plan(&self, version: u64, next: Manifest) -> Result<(), CounterError> {
+        let next = match next.planned() {
+            Some(_) => next.planned_at(self.storage.segments.now_ms()),
+            None => next,
+        };
+        let manifests = &self.storage.manifests;
+        manifests.swap(&self.account, version, next).await?;
         Ok(())
     }
 

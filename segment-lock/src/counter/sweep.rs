@@ -40,6 +40,10 @@ impl Counter {
     pub fn sweep(&self) -> BoxFuture<'_, Result<Swept, CounterError>> {
         Box::pin(async move {
             let finished = self.finished_manifest(0).await;
+            if let Err(error @ CounterError::NoAccount { .. }) = finished {
+                self.remove_deleted().await?;
+                return Err(error);
+            }
             let manifest = self.newest_manifest().await?;
             let mut swept = Swept {
                 errors: finished.err().into_iter().collect(),

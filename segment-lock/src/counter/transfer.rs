@@ -37,15 +37,12 @@ impl Counter {
                 if self.is_recorded(id).await? => {}
             Err(error) => return Err(error.aside()),
         }
-        let Changed { outcome, balance } = self.change(request, &change).await?;
-        match outcome {
+        let changed = self.change(request, &change).await?;
+        match changed.outcome {
             State::Sent { .. } => self.deliver(id, amount, to, None).await,
             State::Delivered => {
                 self.unpin(id, to).await;
-                Ok(Changed {
-                    outcome: (),
-                    balance,
-                })
+                Ok(changed.with(()))
             }
             State::Returned => Err(self.refused_by(to)),
             State::Insufficient => Err(CounterError::Insufficient),
@@ -69,8 +66,7 @@ impl Counter {
             true => Ok(()),
             false => Err(CounterError::OtherUnit {
                 to: to.account.clone(),
-                ours,
-                theirs,
+                units: Box::new((ours, theirs)),
             }),
         }
     }
@@ -103,14 +99,11 @@ impl Counter {
         };
         let outcome = self.credit(id, amount, to).await.map_err(unfinished)?;
         let finished = self.finish_transfer(id, outcome, from).await;
-        let Changed { outcome, balance } = finished.map_err(unfinished)?;
-        match outcome {
+        let finished = finished.map_err(unfinished)?;
+        match finished.outcome {
             Outcome::Credited => {
                 self.unpin(id, to).await;
-                Ok(Changed {
-                    outcome: (),
-                    balance,
-                })
+                Ok(finished.with(()))
             }
             Outcome::Refused => Err(self.refused_by(to)),
         }

@@ -44,6 +44,12 @@ pub struct Manifest {
     /// The greatest generation ever planned, abandoned plans included.
     last: u64,
     closed: bool,
+    /// The account is deleted. Its segments with a place are to be removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
+    /// The time of the last plan, in ms since 1970.
+    #[serde(default, skip_serializing_if = "is_default")]
+    planned_ms: u64,
     /// The manifest was lost, and `plan` comes from a copy. It may have been in force.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     restored: bool,
@@ -92,6 +98,16 @@ pub enum ManifestError {
         /// The generation of that plan.
         generation: u64,
     },
+    /// Only a closed account can be deleted.
+    #[error("the account is open: close it first")]
+    Open,
+    /// The account has a credit line, of which each of its segments may have a part. Nobody can tell that nothing of it is
+    /// used, and remove them, in one step.
+    #[error("an account with a credit line and {segments} segments cannot be deleted")]
+    CreditLine {
+        /// The number of its segments.
+        segments: u32,
+    },
     /// A stored manifest has not the form that [`Manifest::encode`] writes.
     #[error("the account's manifest is malformed: {reason}")]
     Malformed {
@@ -120,6 +136,8 @@ impl ManifestError {
             Self::Segments { .. }
             | Self::Ceiling { .. }
             | Self::TooManyLayouts
+            | Self::Open
+            | Self::CreditLine { .. }
             | Self::Malformed { .. }
             | Self::Terms(_)
             | Self::Labels { .. }
@@ -164,6 +182,8 @@ impl Manifest {
             plan: None,
             last: 0,
             closed: false,
+            deleted: false,
+            planned_ms: 0,
             restored: false,
             mark_ms: 0,
             seen: Vec::new(),
@@ -190,6 +210,7 @@ impl Manifest {
             terms,
             hash_key: new.hash_key,
             last: self.last.max(new.after_generation),
+            deleted: false,
             ..self.clone()
         };
         absent.plan(segments, 0, place)
@@ -207,7 +228,12 @@ impl Manifest {
 
     /// Whether the account exists or is being created.
     pub fn exists(&self) -> bool {
-        self.plan.is_some() || !self.layouts.is_empty()
+        !self.deleted && (self.plan.is_some() || !self.layouts.is_empty())
+    }
+
+    /// Whether the account was deleted, and not created again since.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
     }
 
     /// Whether requests go by the layout in force, although there may be a plan: a plan from a copy may have been in force,
@@ -440,6 +466,73 @@ impl Manifest {
             closed: true,
             ..self.clone()
         })
+    }
+
+    /// This manifest of an account that is deleted. An account that is created later refuses ids up to `mark_ms` as too old.
+    ///
+    /// # Errors
+    ///
+    /// The account is open; a plan exists; or it has a credit line and several segments.
+    pub fn delete(&self, mark_ms: u64) -> Result<Self, ManifestError> {
+        self.unplanned()?;
+        if !self.closed {
+            return Err(ManifestError::Open);
+        }
+        if self.terms.credit() > 0 && self.segments() > 1 {
+            let segments = self.segments();
+            return Err(ManifestError::CreditLine { segments });
+        }
+        Ok(Self {
+            deleted: true,
+            last: self.last + 1,
+            ..self.refuse(mark_ms)
+        })
+    }
+
+    /// This manifest of a deleted account whose segments cannot be removed: it exists again, and is closed.
+    #[must_use]
+    pub fn undelete(&self) -> Self {
+        Self {
+            deleted: false,
+            last: self.last + 1,
+            ..self.clone()
+        }
+    }
+
+    /// What remains of a deleted account, without segments.
+    #[must_use]
+    pub fn without_segments(&self) -> Self {
+        Self {
+            deleted: true,
+            last: self.last,
+            ..Self::absent(self.terms).refuse(self.mark_ms)
+        }
+    }
+
+    /// This manifest, with a plan made at that time.
+    #[must_use]
+    pub fn planned_at(self, planned_ms: u64) -> Self {
+        Self { planned_ms, ..self }
+    }
+
+    /// The time of the last plan, in ms since 1970.
+    pub fn planned_ms(&self) -> u64 {
+        self.planned_ms
+    }
+
+    /// This manifest with the plan of `generation` made again, because it was not finished in time.
+    ///
+    /// # Errors
+    ///
+    /// That plan does not exist any more.
+    pub fn plan_again(&self, generation: u64) -> Result<Self, ManifestError> {
+        let plan = self.planned_as(generation)?;
+        Ok(self.with_plan(plan.segments, plan.from_ms))
+    }
+
+    /// The greatest generation ever planned. It rises also when the account is deleted.
+    pub fn last_generation(&self) -> u64 {
+        self.last
     }
 
     fn unplanned(&self) -> Result<(), ManifestError> {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
-use crate::segment::SegmentView;
+use crate::{limits::RATE_MS_MIN, segment::SegmentView};
 
 /// The content of a segment when it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(i64, u64, u64)", into = "(i64, u64, u64)")]
+#[serde(from = "(i64, u64, u64, u64)", into = "(i64, u64, u64, u64)")]
 pub struct Seen {
     /// Its money, including held money.
     pub owned: i64,
@@ -17,20 +17,34 @@ pub struct Seen {
     pub losses: u64,
     /// The time, in ms since 1970 on the segment's clock.
     pub at_ms: u64,
+    /// Its version: it rises with every change of its money.
+    pub version: u64,
 }
 
-impl From<Seen> for (i64, u64, u64) {
-    fn from(seen: Seen) -> Self {
-        (seen.owned, seen.losses, seen.at_ms)
+impl Seen {
+    /// The changes of the segment's money per second since then. `None` if that is not known: too little time has passed, or
+    /// the segment may have lost changes since.
+    pub fn changes_per_s(&self, view: &SegmentView) -> Option<u64> {
+        let for_ms = view.now_ms.checked_sub(self.at_ms);
+        let for_ms = for_ms.filter(|&for_ms| for_ms >= RATE_MS_MIN)?;
+        let changes = view.version.checked_sub(self.version)?;
+        (view.losses == self.losses).then_some(changes.saturating_mul(1000) / for_ms)
     }
 }
 
-impl From<(i64, u64, u64)> for Seen {
-    fn from((owned, losses, at_ms): (i64, u64, u64)) -> Self {
+impl From<Seen> for (i64, u64, u64, u64) {
+    fn from(seen: Seen) -> Self {
+        (seen.owned, seen.losses, seen.at_ms, seen.version)
+    }
+}
+
+impl From<(i64, u64, u64, u64)> for Seen {
+    fn from((owned, losses, at_ms, version): (i64, u64, u64, u64)) -> Self {
         Self {
             owned,
             losses,
             at_ms,
+            version,
         }
     }
 }
@@ -41,6 +55,7 @@ impl From<&SegmentView> for Seen {
             owned: view.value + view.held,
             losses: view.losses,
             at_ms: view.now_ms,
+            version: view.version,
         }
     }
 }
@@ -56,8 +71,8 @@ impl Manifest {
                 continue;
             };
             let now = Seen::from(view);
-            let same = seen.map(|seen| (seen.owned, seen.losses)) == Some((now.owned, now.losses));
-            if !same {
+            let content = |seen: Seen| (seen.owned, seen.losses, seen.version);
+            if seen.map(content) != Some(content(now)) {
                 *seen = Some(now);
                 is_changed = true;
             }

@@ -49,9 +49,9 @@ pub enum Reply {
     /// The request's answer, now or earlier, with its present state, and the segment's money after it, or now.
     Recorded(State, Money),
     /// The segment has too little. Nothing was recorded.
-    Short(SegmentView),
+    Short(Box<SegmentView>),
     /// The segment's money.
-    View(SegmentView),
+    View(Box<SegmentView>),
     /// This loan is in flight, made now or earlier.
     Lent(Channel),
     /// The segment has nothing to lend.
@@ -86,6 +86,8 @@ pub enum Reply {
         /// The segment's clock, in ms since 1970.
         now_ms: u64,
     },
+    /// The segment is empty, and is gone with this answer.
+    Removed,
     /// The copy of the account's manifest.
     Copied {
         /// The text, with the plan that the segment was last prepared for.

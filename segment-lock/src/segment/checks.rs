@@ -8,7 +8,7 @@
 use super::{Answer, Entry, Final, Frozen, Money, Refusal, Reply, Segment, SegmentView, State};
 use crate::{Caller, RequestId, limits::CLOCKS_APART_MS_MAX};
 
-/// Whether a segment's clock, `now_ms`, may be right, by that of a caller who accepts a loss.
+/// Whether a segment's clock, `now_ms`, may be right, by that of a caller who accepts a loss or plans a layout.
 pub(crate) fn clocks_agree(at_ms: u64, now_ms: u64, skew_ms: u64) -> Result<(), Refusal> {
     let max_ms = skew_ms + CLOCKS_APART_MS_MAX;
     match now_ms.abs_diff(at_ms) <= max_ms {
@@ -126,7 +126,7 @@ impl Segment {
                 .expect("the sum is at most what is owned and comes, which fits"));
         }
         // Of an account with a ceiling, in terms of its ledger balance.
-        let credit = self.terms.ceiling.map_or(0, |_| self.terms.credit());
+        let credit = self.terms.credit_above_ceiling();
         Err(Refusal::Full {
             owned: owned - credit,
             amount,

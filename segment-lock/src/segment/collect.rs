@@ -19,7 +19,7 @@ impl Segment {
             });
         }
         self.expire_due(now_ms);
-        Ok(Reply::View(self.view(now_ms)))
+        Ok(Reply::View(self.view(now_ms).into()))
     }
 
     /// Ends the caller's freeze, if it exists.

@@ -44,7 +44,7 @@ impl Segment {
         if is_older {
             self.go_by(&accept.in_force);
         }
-        Ok(Reply::View(self.view(now_ms)))
+        Ok(Reply::View(self.view(now_ms).into()))
     }
 
     /// No id decided before now has a greater time.
@@ -54,6 +54,6 @@ impl Segment {
 
     /// Its content, doubtful or not. For operators.
     pub fn inspect(&self, now_ms: u64) -> Answer {
-        Ok(Reply::View(self.view(now_ms)))
+        Ok(Reply::View(self.view(now_ms).into()))
     }
 }

@@ -47,6 +47,7 @@ mod op;
 mod prepare;
 mod purge;
 mod refuse;
+mod remove;
 mod replace;
 mod request;
 mod unfinished;
@@ -64,7 +65,7 @@ pub(crate) use replace::unused_version;
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
     GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse,
-    Replace, Request, Sent, Thaw,
+    Remove, Replace, Request, Sent, Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -152,6 +153,7 @@ impl Segment {
             prepare,
             terms,
             credit,
+            planned_ms: _,
         } = create;
         Self {
             terms: *terms,
@@ -182,10 +184,14 @@ impl Segment {
         }
     }
 
-    /// The segment that `request` creates if there is none; [`Refusal::Missing`] if it creates none.
+    /// The segment that `request` creates if there is none; [`Refusal::Missing`] if it creates none, and
+    /// [`Refusal::ClocksDiffer`] if the plan is from long ago.
     pub fn made_by(request: &Request, now_ms: u64) -> Result<Self, Refusal> {
         match request {
-            Request::Create(create) => Ok(Self::new(create)),
+            Request::Create(create) => {
+                clocks_agree(create.planned_ms, now_ms, create.terms.skew_ms)?;
+                Ok(Self::new(create))
+            }
             Request::Replace(replace) => Self::replacement(replace, now_ms),
             _ => Err(Refusal::Missing),
         }
@@ -193,7 +199,8 @@ impl Segment {
 
     /// Applies `request`. `now_ms`: ms since 1970 on this segment's clock.
     ///
-    /// If the segment exists, [`Request::Create`] prepares it, and [`Request::Replace`] leaves it as it is.
+    /// If the segment exists, [`Request::Create`] prepares it, and [`Request::Replace`] leaves it as it is. With the answer
+    /// [`Reply::Removed`], the segment is to be removed.
     pub fn apply(&mut self, request: &Request, now_ms: u64) -> Answer {
         match request {
             Request::Op(op) => self.op(op, now_ms),
@@ -217,6 +224,7 @@ impl Segment {
             Request::Replace(_) => self.inspect(now_ms),
             Request::Prepare(prepare) => self.prepare(prepare, now_ms),
             Request::Close(Close) => self.close(),
+            Request::Remove(remove) => self.remove(remove, now_ms),
             Request::Inspect(Inspect) => self.inspect(now_ms),
             Request::Accept(accept) => self.accept(accept, now_ms),
             Request::ReadCopy(ReadCopy) => self.read_copy(),

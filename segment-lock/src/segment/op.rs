@@ -44,7 +44,7 @@ impl Segment {
             Change::Deposit { .. } => self.value + amount,
             _ if self.value < amount => {
                 self.newest_known(op.generation)?;
-                return Ok(Reply::Short(self.view(now_ms)));
+                return Ok(Reply::Short(self.view(now_ms).into()));
             }
             _ => self.value - amount,
         };

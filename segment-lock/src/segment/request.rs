@@ -225,6 +225,8 @@ pub struct Create {
     pub terms: Terms,
     /// The part of the account's credit line that the segment has from its beginning on.
     pub credit: i64,
+    /// The time of the plan, in ms since 1970. Long after it no segment is made: by then the account may be deleted.
+    pub planned_ms: u64,
 }
 
 /// Creates an empty segment in place of a lost one, in doubt until it is accepted. A segment that exists stays as it is.
@@ -241,6 +243,19 @@ pub struct Replace {
 /// Takes no new money from now on, permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Close;
+
+/// Removes the segment of a deleted account with all its records, if it is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remove {
+    /// The greatest generation of the deleted account. A segment of a later account of that name has a greater one.
+    pub generation: u64,
+    /// The part of the account's credit line that the segment must have.
+    pub credit: i64,
+    /// A later account of that name refuses ids of this time and before, in ms.
+    pub mark_ms: u64,
+    /// The time of the account's last plan, in ms since 1970.
+    pub planned_ms: u64,
+}
 
 /// Reads the segment's money even if it is doubtful. For operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +279,7 @@ pub struct Accept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadCopy;
 
-/// A request to one segment.
+/// A request to one segment. Those that are large and rare are boxed: every request is moved some times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -288,20 +303,21 @@ pub enum Request {
     Sent(Sent),
     Pinned(Pinned),
     Purge(Purge),
-    Create(Create),
-    Replace(Replace),
+    Create(Box<Create>),
+    Replace(Box<Replace>),
     Prepare(Prepare),
     Close(Close),
+    Remove(Remove),
     Inspect(Inspect),
-    Accept(Accept),
+    Accept(Box<Accept>),
     ReadCopy(ReadCopy),
 }
 
 macro_rules! from {
-    ($($variant:ident: $structure:ident,)*) => { $(
+    ($($variant:ident: $structure:ident $(in $boxed:ident)?,)*) => { $(
         impl From<$structure> for Request {
             fn from(request: $structure) -> Self {
-                Self::$variant(request)
+                Self::$variant($($boxed::new)?(request))
             }
         }
     )* };
@@ -325,12 +341,13 @@ from! {
     Sent: Sent,
     Pinned: Pinned,
     Purge: Purge,
-    Create: Create,
-    Replace: Replace,
+    Create: Create in Box,
+    Replace: Replace in Box,
     Prepare: Prepare,
     Close: Close,
+    Remove: Remove,
     Inspect: Inspect,
-    Accept: Accept,
+    Accept: Accept in Box,
     ReadCopy: ReadCopy,
 }
 

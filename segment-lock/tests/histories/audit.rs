@@ -46,6 +46,10 @@ pub(crate) struct Audit {
     transfers: BTreeMap<Key, i64>,
     /// Accounts that have had their credit line.
     lent: BTreeSet<Account>,
+    /// Segments that were removed.
+    pub(crate) removed: BTreeSet<At>,
+    /// Accounts that are deleted, with their segments.
+    deleted: BTreeSet<Account>,
 }
 
 impl Audit {
@@ -113,6 +117,12 @@ impl Audit {
         {
             self.lent(at, made.value);
         }
+        if let (Some(before), Ok(Reply::Removed)) = (before, answer) {
+            self.removed(at, before);
+        }
+        if after.is_some() && self.deleted.contains(&at.account) {
+            self.violated(|| format!("{at:?} is there, and its account is deleted"));
+        }
         let is_accepted = after.is_some_and(|after| !after.awaits_versions);
         if is_accepted && self.gone.contains_key(at) {
             self.replaced(segments, at);
@@ -128,6 +138,24 @@ impl Audit {
             && before.is_some_and(|before| !before.ids.contains_key(&refuse.id))
         {
             self.insufficient(&at.account, refuse);
+        }
+    }
+
+    /// A segment went with its account, and with the credit line that it came with.
+    fn removed(&mut self, at: &At, before: &Segment) {
+        self.reach("removed");
+        self.books -= i128::from(before.value);
+        if at.index == 0 {
+            self.lent.remove(&at.account);
+        }
+        self.removed.insert(at.clone());
+    }
+
+    /// Whether an account is deleted, with its segments.
+    pub(crate) fn is_gone(&mut self, account: &Account, is_gone: bool) {
+        match is_gone {
+            true => _ = self.deleted.insert(account.clone()),
+            false => _ = self.deleted.remove(account),
         }
     }
 

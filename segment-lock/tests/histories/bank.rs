@@ -44,6 +44,10 @@ pub(crate) enum Shortcut {
     AcceptWithoutMark,
     /// Where a segment was lost, a transfer that it may have been credited is refused.
     RefuseLost,
+    /// A segment is made for a plan of long ago.
+    CreateLate,
+    /// A segment is removed although a transfer to it is not finished.
+    RemovePinned,
 }
 
 #[derive(Debug)]
@@ -139,15 +143,29 @@ impl Bank {
         if !harm.happens(often) {
             return;
         }
-        let count = harm.sent.len();
-        let index = harm.rng.random_range(0..count);
-        let (at, request) = harm.sent[index].clone();
+        let (at, request) = {
+            let audit = self.audit.lock();
+            let makes_again = |(at, request): &&(At, Request)| {
+                matches!(request, Request::Create(_)) && audit.removed.contains(at)
+            };
+            // Of a deleted account these are few, and matter most.
+            let creates: Vec<_> = harm.sent.iter().filter(makes_again).cloned().collect();
+            let count = harm.sent.len();
+            match creates.len() {
+                0 => {
+                    let index = harm.rng.random_range(0..count);
+                    harm.sent[index].clone()
+                }
+                few => creates[harm.rng.random_range(0..few)].clone(),
+            }
+        };
         drop(harm);
         let is_there = self
             .memory
             .with_segments(|segments| segments.contains_key(&at));
-        // Nothing tells a late request to create a segment from the first one, once that segment is lost.
-        if !is_there && matches!(request, Request::Create(_)) {
+        // For a minute, nothing tells a late request to create a segment from the first one, once that segment is lost.
+        let is_removed = self.audit.lock().removed.contains(&at);
+        if !is_there && !is_removed && matches!(request, Request::Create(_)) {
             return;
         }
         self.audit.lock().reach("late");
@@ -161,6 +179,17 @@ impl Bank {
         if let (Some(shortcut), Some(before)) = (self.shortcut, &before) {
             shortcut.spoil_request(before, &mut request);
         }
+        if let (Some(Shortcut::CreateLate), Request::Create(create)) = (self.shortcut, &mut request)
+        {
+            create.planned_ms = self.memory.now_ms();
+        }
+        if let (Some(Shortcut::RemovePinned), Request::Remove(_)) = (self.shortcut, &request) {
+            self.memory.with_segments(|segments| {
+                segments
+                    .entry(at.clone())
+                    .and_modify(|segment| segment.pinned.clear());
+            });
+        }
         let answer = self.memory.call(at, request.clone()).now_or_never();
         let mut answer = answer.expect("memory answers at once").unwrap();
         self.memory.with_segments(|segments| {
@@ -169,8 +198,9 @@ impl Bank {
             {
                 shortcut.spoil_new(after);
             }
-            if let (Some(shortcut), Some(before)) = (self.shortcut, &before) {
-                let after = segments.get_mut(at).expect("segments do not vanish");
+            if let (Some(shortcut), Some(before), Some(after)) =
+                (self.shortcut, &before, segments.get_mut(at))
+            {
                 shortcut.spoil(before, after, &request, &mut answer);
             }
             let mut audit = self.audit.lock();
@@ -239,7 +269,11 @@ impl Manifests for Bank {
         manifest: Manifest,
     ) -> Result<bool, StorageError> {
         self.turns().await;
+        let is_gone = manifest.is_deleted() && manifest.placed() == 0;
         let manifest_swapped = self.memory.swap(account, expected, manifest).await;
+        if let Ok(true) = manifest_swapped {
+            self.audit.lock().is_gone(account, is_gone);
+        }
         let drop_answer = {
             let mut harm = self.harm.lock();
             let per_cent = harm.per_cent.1;

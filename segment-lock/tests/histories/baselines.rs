@@ -41,4 +41,6 @@ baselines! {
     a_lost_segment_replaced_without_its_loans_numbers: ForgetNumbers;
     a_lost_segment_accepted_without_a_mark: AcceptWithoutMark;
     a_transfer_refused_in_the_place_of_a_lost_segment: RefuseLost;
+    a_segment_made_for_a_plan_of_long_ago: CreateLate;
+    a_segment_removed_before_a_transfer_is_finished: RemovePinned;
 }

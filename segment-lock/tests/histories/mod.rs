@@ -62,6 +62,9 @@ fn histories_reach_what_they_are_for() {
         "planned later",
         "segment lost",
         "accepted",
+        "deleted",
+        "created again",
+        "not empty",
     ] {
         assert!(seen.reached.contains_key(what), "never reached: {what}");
     }

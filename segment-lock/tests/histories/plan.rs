@@ -33,6 +33,10 @@ pub(crate) enum Step {
     Resegment(usize, u32),
     Sweep(usize),
     Close(usize),
+    /// The account is emptied, closed, and deleted.
+    Delete(usize),
+    /// The account is created again, if it was deleted.
+    Create(usize),
     /// The storage of a segment comes back with nothing.
     Lose(usize, u32),
     Accept(usize),
@@ -102,7 +106,34 @@ fn crash(step: &Step) -> impl Strategy<Value = Option<usize>> + use<> {
 }
 
 pub(crate) fn any() -> impl Strategy<Value = Plan> {
-    prop_oneof![4 => mixture(), 2 => crowd(), 1 => halted(), 2 => losing()]
+    prop_oneof![4 => mixture(), 2 => crowd(), 1 => halted(), 2 => losing(), 2 => ending()]
+}
+
+/// How long it is until the segments of an account can be removed, and a little more.
+pub(crate) const END_MS: u64 = 60_100;
+
+/// Accounts are deleted, perhaps by several clients at once, and created again. The others go on when that is possible.
+fn ending() -> impl Strategy<Value = Plan> {
+    let end = (
+        any_bool(),
+        any_bool(),
+        proptest::option::weighted(0.4, 1..60_usize),
+    );
+    let ends = vec((0..14_usize, end, END_MS - 300..END_MS + 300), 4);
+    (mixture(), ends).prop_map(|(mut plan, ends)| {
+        for (steps, (at, (deletes, creates, crash), wait_ms)) in plan.clients.iter_mut().zip(ends) {
+            let at = at.min(steps.len());
+            let mut more = vec![(Step::Wait(wait_ms), None)];
+            if deletes {
+                more.extend([(Step::Delete(1), crash), (Step::Wait(20), None)]);
+            }
+            if creates {
+                more.extend([(Step::Delete(1), None), (Step::Create(1), crash)]);
+            }
+            steps.splice(at..at, more);
+        }
+        plan
+    })
 }
 
 /// Segments are lost in between, and that is accepted, perhaps by several at once.

@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     audit::Whole,
     bank::{Bank, Shortcut},
-    plan::{Kind, Plan, Step, Wish},
+    plan::{END_MS, Kind, Plan, Step, Wish},
 };
 
 /// When histories begin, in ms since 1970.
@@ -151,13 +151,36 @@ impl<'a> World<'a> {
         join_all(clients).await;
     }
 
-    async fn create(&self, account: &Account) -> Result<(), CounterError> {
+    async fn open(&self, account: &Account) -> Result<Counter, CounterError> {
         let storage = self.storage.clone();
         let terms = Terms {
             floor: -self.plan.credit(),
             ..TERMS
         };
-        let counter = Counter::create(storage, account.clone(), terms, self.plan.segments).await?;
+        Counter::create(storage, account.clone(), terms, self.plan.segments).await
+    }
+
+    /// Empties the account, closes it, and deletes it.
+    async fn delete(&self, counter: &Counter) {
+        let id = |name| RequestId::new(self.now_ms(), name).unwrap();
+        if let Ok(balance) = counter.exact_balance().await {
+            let amount = i64::try_from(balance.ledger.abs()).map(Amount::new);
+            match (amount, balance.ledger > 0) {
+                (Ok(Ok(amount)), true) => drop(counter.deduct(&id("emptied"), amount).await),
+                (Ok(Ok(amount)), false) => drop(counter.deposit(&id("filled"), amount).await),
+                _ => {}
+            }
+        }
+        drop(counter.close().await);
+        match counter.delete().await {
+            Ok(()) => self.bank.audit.lock().reach("deleted"),
+            Err(CounterError::NotEmpty { .. }) => self.bank.audit.lock().reach("not empty"),
+            Err(error) => self.check(&error),
+        }
+    }
+
+    async fn create(&self, account: &Account) -> Result<(), CounterError> {
+        let counter = self.open(account).await?;
         if self.plan.credit() > 0 {
             return Ok(());
         }
@@ -184,6 +207,11 @@ impl<'a> World<'a> {
             }
             Step::Sweep(account) => drop(counters[account].sweep().await),
             Step::Close(account) => drop(counters[account].close().await),
+            Step::Delete(account) => self.delete(&counters[account]).await,
+            Step::Create(account) => match self.open(&self.accounts[account]).await {
+                Ok(_) => self.bank.audit.lock().reach("created again"),
+                Err(error) => self.check(&error),
+            },
             Step::Lose(account, index) => self.bank.lose(&At {
                 account: self.accounts[account].clone(),
                 index,
@@ -278,6 +306,8 @@ impl<'a> World<'a> {
                 | CounterError::TransferUnfinished { .. }
                 | CounterError::Storage(_)
                 | CounterError::Contended { .. }
+                | CounterError::NoAccount { .. }
+                | CounterError::NoDestination { .. }
                 | CounterError::Lost { .. }
                 | CounterError::Manifest(_)
                 | CounterError::Refused(
@@ -285,6 +315,8 @@ impl<'a> World<'a> {
                     Refusal::Doubtful
                         | Refusal::TooOld { .. }
                         | Refusal::IdExpired { .. }
+                        // The segments of an account that is deleted remain for a while.
+                        | Refusal::Busy { .. }
                         | Refusal::Closed
                         | Refusal::Conflict
                 )
@@ -301,6 +333,17 @@ impl<'a> World<'a> {
             return;
         }
         let counters = self.counters();
+        for account in &self.accounts {
+            while let Err(error) = self.open(account).await {
+                match error {
+                    CounterError::Lost { .. } | CounterError::Refused(Refusal::Doubtful) => break,
+                    CounterError::Refused(Refusal::Busy { .. }) => {
+                        sleep(Duration::from_millis(END_MS)).await;
+                    }
+                    error => panic!("{error:?}"),
+                }
+            }
+        }
         for counter in &counters {
             drop(counter.accept().await.unwrap());
         }

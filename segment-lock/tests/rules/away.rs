@@ -183,6 +183,7 @@ async fn a_plan_that_a_segment_is_prepared_for_is_committed_without_the_new_ones
         prepare: prepare.clone(),
         terms,
         credit: 0,
+        planned_ms: NOW,
     };
     let requests = [
         (2, Request::from(create.clone())),

@@ -118,6 +118,7 @@ fn a_created_segment_knows_no_id_before_its_layout() {
         prepare: plan(2, 1, CUT),
         terms: TERMS,
         credit: 0,
+        planned_ms: NOW,
     };
     let mut segment = Segment::new(&create);
     once(&mut segment, create, Ok(Reply::Prepared));

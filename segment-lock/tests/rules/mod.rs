@@ -2,6 +2,7 @@
 
 mod away;
 mod crashed;
+mod deleted;
 mod history;
 mod layout;
 mod limits;
@@ -60,6 +61,7 @@ fn segment(value: i64) -> Segment {
         prepare,
         terms: TERMS,
         credit: value,
+        planned_ms: NOW,
     })
 }
 

@@ -44,6 +44,7 @@ fn a_loss_is_not_accepted_by_a_wrong_clock() {
             prepare: in_force.clone(),
             terms: TERMS,
             credit: 0,
+            planned_ms: NOW,
         };
         let replace = Replace {
             create,

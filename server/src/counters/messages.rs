@@ -201,6 +201,7 @@ pub(super) fn segments(found: &Inspection) -> AccountSegments {
         views,
         lost,
         details,
+        changes_per_s,
     } = found;
     let present = |(&index, view): (&u32, &SegmentView)| AccountSegment {
         index,
@@ -210,6 +211,7 @@ pub(super) fn segments(found: &Inspection) -> AccountSegments {
         losses: view.losses,
         unfinished: view.unfinished as u64,
         forgotten_until: (view.mark_ms > 0).then(|| at(view.mark_ms)),
+        changes_per_second: changes_per_s.get(&index).copied(),
     };
     let seen = |seen: Seen| LastSeenSegment {
         amount: seen.owned,

@@ -16,10 +16,11 @@ use ringfence_api::{
         AcceptAccountRequest, AcceptAccountResponse, Account, BatchChangeRequest,
         BatchChangeResponse, CancelRequest, CancelResponse, CloseAccountRequest,
         CloseAccountResponse, ConfirmRequest, ConfirmResponse, CreateAccountRequest,
-        CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest, DepositResponse,
-        FindRequest, FindResponse, GetAccountRequest, GetAccountResponse, GetBalanceRequest,
-        GetBalanceResponse, GetHistoryRequest, GetHistoryResponse, LabelAccountRequest,
-        LabelAccountResponse, ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest,
+        CreateAccountResponse, DeductRequest, DeductResponse, DeleteAccountRequest,
+        DeleteAccountResponse, DepositRequest, DepositResponse, FindRequest, FindResponse,
+        GetAccountRequest, GetAccountResponse, GetBalanceRequest, GetBalanceResponse,
+        GetHistoryRequest, GetHistoryResponse, LabelAccountRequest, LabelAccountResponse,
+        ListAccountsRequest, ListAccountsResponse, ResegmentAccountRequest,
         ResegmentAccountResponse, ReserveRequest, ReserveResponse, SweepAccountRequest,
         SweepAccountResponse, TransferRequest, TransferResponse, change::Request as Change,
         counter_service_server::CounterService,
@@ -278,6 +279,18 @@ impl CounterService for Counters {
         let closed = deadline.run(counter.close()).await?;
         closed.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(CloseAccountResponse {}))
+    }
+
+    async fn delete_account(
+        &self,
+        request: Request<DeleteAccountRequest>,
+    ) -> Result<Response<DeleteAccountResponse>, Status> {
+        let _admitted = admit(&request, Call::Admin)?;
+        let deadline = Deadline::of(&request);
+        let counter = self.accounts.open(request.into_inner().account)?;
+        let deleted = deadline.run(counter.delete()).await?;
+        deleted.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(DeleteAccountResponse {}))
     }
 
     async fn sweep_account(

@@ -7,12 +7,13 @@ use ringfence_api::{
     v1::{
         AbortResizeRequest, AcceptAccountRequest, Account, AccountFailure, AddShardRequest,
         BatchChangeRequest, CancelRequest, Change, CloseAccountRequest, ConfirmRequest,
-        CountDownLatchRequest, CreateAccountRequest, DeductRequest, DepositRequest, Durability,
-        FindRequest, ForceReleaseRequest, GetAccountRequest, GetBalanceRequest, GetHistoryRequest,
-        GetLatchRequest, GetTopologyRequest, InspectRequest, LabelAccountRequest,
-        ListAccountsRequest, ListRequest, RemoveShardRequest, RequestId, ResegmentAccountRequest,
-        ReserveRequest, ResumeResizeRequest, SetLatchRequest, SweepAccountRequest, TransferRequest,
-        WaitLatchRequest, WeighShardRequest, admin_service_client::AdminServiceClient, change,
+        CountDownLatchRequest, CreateAccountRequest, DeductRequest, DeleteAccountRequest,
+        DepositRequest, Durability, FindRequest, ForceReleaseRequest, GetAccountRequest,
+        GetBalanceRequest, GetHistoryRequest, GetLatchRequest, GetTopologyRequest, InspectRequest,
+        LabelAccountRequest, ListAccountsRequest, ListRequest, RemoveShardRequest, RequestId,
+        ResegmentAccountRequest, ReserveRequest, ResumeResizeRequest, SetLatchRequest,
+        SweepAccountRequest, TransferRequest, WaitLatchRequest, WeighShardRequest,
+        admin_service_client::AdminServiceClient, change,
         counter_service_client::CounterServiceClient, latch_service_client::LatchServiceClient,
         lock_service_client::LockServiceClient,
     },
@@ -130,6 +131,8 @@ impl Calls<'_> {
         call!(self, counters.label_account(label));
         let close = CloseAccountRequest { account: at() };
         call!(self, counters.close_account(close));
+        let delete = DeleteAccountRequest { account: at() };
+        call!(self, counters.delete_account(delete));
         let sweep = SweepAccountRequest { account: at() };
         call!(self, counters.sweep_account(sweep));
         let accept = AcceptAccountRequest { account: at() };
@@ -271,7 +274,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 33;
+const CALLS: usize = 34;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",
@@ -327,7 +330,7 @@ async fn a_call_without_its_role_reaches_no_shard() {
     scene.reaches_no_shard(refused).await;
     let before = scene.script_calls().await;
     let refused = refusals(&channel, "worker", "mine/1").await;
-    let mut denied = vec!["list", "list_accounts", "accept_account"];
+    let mut denied = vec!["list", "list_accounts", "delete_account", "accept_account"];
     denied.extend(TOPOLOGY);
     assert_eq!(not_allowed(&refused), denied);
     assert!(scene.script_calls().await > before);
@@ -363,13 +366,13 @@ async fn each_role_allows_its_calls() {
     assert!(READS.iter().all(|name| !refused.contains(name)));
     let refused = not_allowed(&refusals(&channel, "worker", "key").await);
     let mut denied = READS.to_vec();
-    denied.insert(7, "accept_account");
+    denied.splice(7..7, ["delete_account", "accept_account"]);
     denied.extend(TOPOLOGY);
     denied.push("force_release");
     assert_eq!(refused, denied);
     let refused = not_allowed(&refusals(&channel, "operator", "key").await);
-    // And it accepts accounts, and releases by force.
-    assert_eq!(refused.len(), CALLS - TOPOLOGY.len() - 2);
+    // And it deletes accounts, accepts them, and releases by force.
+    assert_eq!(refused.len(), CALLS - TOPOLOGY.len() - 3);
     let refused = not_allowed(&refusals(&channel, "root", "key").await);
     assert!(refused.is_empty(), "{refused:?}");
 }

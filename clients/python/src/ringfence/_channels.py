@@ -44,6 +44,7 @@ _ANSWERS: dict[tuple[str, str], Any] = {
     ("CounterService", "ResegmentAccount"): counter_pb2.ResegmentAccountResponse,
     ("CounterService", "LabelAccount"): counter_pb2.LabelAccountResponse,
     ("CounterService", "CloseAccount"): counter_pb2.CloseAccountResponse,
+    ("CounterService", "DeleteAccount"): counter_pb2.DeleteAccountResponse,
     ("LatchService", "SetLatch"): latch_pb2.SetLatchResponse,
     ("LatchService", "CountDownLatch"): latch_pb2.CountDownLatchResponse,
     ("LatchService", "GetLatch"): latch_pb2.GetLatchResponse,

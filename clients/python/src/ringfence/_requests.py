@@ -523,6 +523,10 @@ def close_account(account: counter_pb2.Account) -> Request:
     return "CloseAccount", counter_pb2.CloseAccountRequest(account=account)
 
 
+def delete_account(account: counter_pb2.Account) -> Request:
+    return "DeleteAccount", counter_pb2.DeleteAccountRequest(account=account)
+
+
 def set_latch(name: str, count: int, durability: str) -> Request:
     kind, replicas = _survives(durability)
     message = latch_pb2.SetLatchRequest(

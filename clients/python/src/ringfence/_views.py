@@ -194,6 +194,9 @@ class Segment:
     unfinished: int
     #: Requests created at this time or before may be forgotten, in seconds since 1970. None: it has forgotten none.
     forgotten_until: Optional[float]
+    #: The changes of its amounts per second since a sweep has seen it. From about 10,000 on, more segments help.
+    #: None: not known.
+    changes_per_second: Optional[int]
 
 
 @dataclass(frozen=True)
@@ -290,6 +293,7 @@ def _segment(one: counter_pb2.AccountSegment) -> Segment:
         one.losses,
         one.unfinished,
         None if is_whole else one.forgotten_until.ToMicroseconds() / 1e6,
+        one.changes_per_second if one.HasField("changes_per_second") else None,
     )
 
 

@@ -116,6 +116,10 @@ class OtherUnit(RingfenceError):
     """The destination of the transfer has another unit. Nothing was taken."""
 
 
+class NotDeletable(RingfenceError):
+    """The account is open, or not empty, or has a credit line and several segments."""
+
+
 class TransferUnfinished(RingfenceError):
     """The transfer has left the source and has not arrived. Repeat it with the same request id."""
 
@@ -196,6 +200,7 @@ _CLASSES: dict[str, type[RingfenceError]] = {
     "TOO_MANY_IDS": LimitReached,
     "OUT_OF_RANGE": OutOfRange,
     "OTHER_UNIT": OtherUnit,
+    "NOT_DELETABLE": NotDeletable,
 }
 
 

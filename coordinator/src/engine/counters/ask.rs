@@ -2,7 +2,10 @@
 
 use std::{iter, sync::Arc, time::Duration};
 
-use ringfence_segment_lock::{Effect, HashKey, StorageError, segment::Refusal};
+use ringfence_segment_lock::{
+    Effect, HashKey, StorageError,
+    segment::{Refusal, Request},
+};
 use tokio::time::sleep;
 
 use super::{
@@ -54,7 +57,7 @@ impl Inner {
         let mut unknown = false;
         loop {
             let fault = match self.ask_ends(key, op, of).await {
-                Ok(CounterReply::Segment(Err(refusal))) if unknown && !goes_on(&refusal) => {
+                Ok(CounterReply::Segment(Err(refusal))) if unknown && !goes_on(op, &refusal) => {
                     return Err(StorageError {
                         effect: Effect::Unknown,
                         is_retryable: refusal.is_retryable(),
@@ -153,11 +156,13 @@ impl Inner {
 }
 
 /// Whether the counter repeats the request after that refusal; otherwise the refusal is the answer.
-fn goes_on(refusal: &Refusal) -> bool {
-    matches!(
-        refusal,
-        Refusal::Layout { .. } | Refusal::Busy { .. } | Refusal::Conflict
-    )
+fn goes_on(op: &CounterOp, refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Layout { .. } | Refusal::Busy { .. } | Refusal::Conflict => true,
+        // It is gone, as it was asked for.
+        Refusal::Missing => matches!(op, CounterOp::Segment(Request::Remove(_))),
+        _ => false,
+    }
 }
 
 /// The shards to ask, in order.

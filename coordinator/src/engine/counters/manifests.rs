@@ -89,7 +89,7 @@ impl Text for Manifest {
     }
 
     fn age(&self) -> (u64, u64) {
-        (self.newest_generation(), self.mark_ms())
+        (self.last_generation(), self.mark_ms())
     }
 }
 

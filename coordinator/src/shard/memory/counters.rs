@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_ring::Slot;
-use ringfence_segment_lock::segment::{Answer, Refusal, Request as SegmentRequest, Segment};
+use ringfence_segment_lock::segment::{Answer, Refusal, Reply, Request as SegmentRequest, Segment};
 
 use super::{aside::Aside, kept::Kept};
 use crate::{
@@ -88,6 +88,13 @@ impl Counters {
     fn segment(&mut self, key: &LockKey, request: &SegmentRequest, unix_ms: u64) -> Answer {
         let group = self.groups.get_mut(key).ok_or(Refusal::Missing)?;
         let segment = group.segment.as_mut().ok_or(Refusal::Missing)?;
-        segment.apply(request, unix_ms)
+        let answer = segment.apply(request, unix_ms);
+        if answer == Ok(Reply::Removed) {
+            group.segment = None;
+            if group.manifest.is_none() {
+                self.groups.remove(key);
+            }
+        }
+        answer
     }
 }

@@ -145,6 +145,7 @@ const SEGMENTS: &str = concat!(
     include_str!("lua/counter/segment/unfinished.lua"),
     include_str!("lua/counter/segment/prepare.lua"),
     include_str!("lua/counter/segment/close.lua"),
+    include_str!("lua/counter/segment/remove.lua"),
     include_str!("lua/counter/segment/accept.lua"),
     include_str!("lua/counter/segment/manifest.lua"),
 );

@@ -229,7 +229,7 @@ pub(crate) fn limits_text(terms: &Terms) -> Option<String> {
     if terms.ceiling.is_none() && terms.unit.is_none() {
         return None;
     }
-    let credit = terms.ceiling.map_or(0, |_| terms.credit());
+    let credit = terms.credit_above_ceiling();
     Some(format!("{} {credit} {}", terms.owned_max(), terms.unit))
 }
 

@@ -86,6 +86,7 @@ fn replace(scene: &Scene) -> Replace {
             prepare: prepare(1, 0),
             terms: TERMS,
             credit: 0,
+            planned_ms: NOW,
         },
         losses: 0,
         at_ms: scene.now(),

@@ -425,6 +425,7 @@ fn a_replacement_is_in_doubt_until_it_is_accepted_as_it_was_read() {
             prepare: prepare(2, 0),
             terms: TERMS,
             credit: 0,
+            planned_ms: NOW,
         },
         losses: 2,
         at_ms: NOW,

@@ -49,6 +49,7 @@ impl Scene {
                     prepare,
                     terms,
                     credit: 0,
+                    planned_ms: NOW,
                 },
             )
             .await;

@@ -78,7 +78,7 @@ async fn one(desk: &mut Desk, key: &LockKey, op: CounterOp) -> CounterReply {
 
 async fn view_of(desk: &mut Desk, key: &LockKey) -> SegmentView {
     match one(desk, key, inspect()).await {
-        CounterReply::Segment(Ok(Said::View(view))) => view,
+        CounterReply::Segment(Ok(Said::View(view))) => *view,
         other => panic!("{other:?}"),
     }
 }

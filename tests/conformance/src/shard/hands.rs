@@ -46,6 +46,7 @@ pub(super) fn create() -> CounterOp {
             prepare,
             terms,
             credit: 0,
+            planned_ms: BootClock.unix().as_millis() as u64,
         }
         .into(),
     )
@@ -150,7 +151,7 @@ impl Desk {
     /// What the segment under `key` has; its clock is left out.
     pub(super) async fn view(&mut self, key: &LockKey) -> SegmentView {
         match self.count(key, CounterOp::Segment(Inspect.into())).await {
-            CounterReply::Segment(Ok(Told::View(view))) => SegmentView { now_ms: 0, ..view },
+            CounterReply::Segment(Ok(Told::View(view))) => SegmentView { now_ms: 0, ..*view },
             other => panic!("{key}: {other:?}"),
         }
     }

@@ -149,6 +149,13 @@ class Account:
         """Closes it: it takes no new money. It cannot be opened again. A repeat has no second effect."""
         self._run(*_requests.close_account(self._account), _rules.WORK_WITHIN)
 
+    def delete(self) -> None:
+        """Deletes it with its log: it must be closed and empty. A repeat is no error. Needs the role ``admin``.
+
+        Its name can be used again; requests that it has decided are refused then.
+        """
+        self._run(*_requests.delete_account(self._account), _rules.WORK_WITHIN)
+
 
 class Latch:
     """A countdown latch: closed until as many distinct requests as were set have counted it down.

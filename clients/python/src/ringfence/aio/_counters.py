@@ -113,6 +113,13 @@ class Account:
         """Closes it: it takes no new money. It cannot be opened again. A repeat has no second effect."""
         await self._run(*_requests.close_account(self._account), _rules.WORK_WITHIN)
 
+    async def delete(self) -> None:
+        """Deletes it with its log: it must be closed and empty. A repeat is no error. Needs the role ``admin``.
+
+        Its name can be used again; requests that it has decided are refused then.
+        """
+        await self._run(*_requests.delete_account(self._account), _rules.WORK_WITHIN)
+
 
 class Latch:
     """A countdown latch: see :class:`ringfence.Latch`."""

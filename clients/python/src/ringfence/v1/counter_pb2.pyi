@@ -453,7 +453,7 @@ class AccountSegments(_message.Message):
     def __init__(self, present: _Optional[_Iterable[_Union[AccountSegment, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[LostAccountSegment, _Mapping]]] = ..., unit: _Optional[str] = ..., floor: _Optional[int] = ..., ceiling: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class AccountSegment(_message.Message):
-    __slots__ = ("index", "available", "held", "in_doubt", "losses", "unfinished", "forgotten_until")
+    __slots__ = ("index", "available", "held", "in_doubt", "losses", "unfinished", "forgotten_until", "changes_per_second")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     AVAILABLE_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
@@ -461,6 +461,7 @@ class AccountSegment(_message.Message):
     LOSSES_FIELD_NUMBER: _ClassVar[int]
     UNFINISHED_FIELD_NUMBER: _ClassVar[int]
     FORGOTTEN_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     index: int
     available: int
     held: int
@@ -468,7 +469,8 @@ class AccountSegment(_message.Message):
     losses: int
     unfinished: int
     forgotten_until: _timestamp_pb2.Timestamp
-    def __init__(self, index: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ..., in_doubt: bool = ..., losses: _Optional[int] = ..., unfinished: _Optional[int] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    changes_per_second: int
+    def __init__(self, index: _Optional[int] = ..., available: _Optional[int] = ..., held: _Optional[int] = ..., in_doubt: bool = ..., losses: _Optional[int] = ..., unfinished: _Optional[int] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., changes_per_second: _Optional[int] = ...) -> None: ...
 
 class LostAccountSegment(_message.Message):
     __slots__ = ("index", "last_seen")
@@ -558,6 +560,16 @@ class CloseAccountRequest(_message.Message):
     def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
 
 class CloseAccountResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DeleteAccountRequest(_message.Message):
+    __slots__ = ("account",)
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    account: Account
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
+
+class DeleteAccountResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -55,6 +55,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_TOO_MANY_IDS: _ClassVar[ErrorReason]
     ERROR_REASON_OUT_OF_RANGE: _ClassVar[ErrorReason]
     ERROR_REASON_OTHER_UNIT: _ClassVar[ErrorReason]
+    ERROR_REASON_NOT_DELETABLE: _ClassVar[ErrorReason]
 EFFECT_UNSPECIFIED: Effect
 EFFECT_NONE: Effect
 EFFECT_UNKNOWN: Effect
@@ -96,6 +97,7 @@ ERROR_REASON_ID_IN_FUTURE: ErrorReason
 ERROR_REASON_TOO_MANY_IDS: ErrorReason
 ERROR_REASON_OUT_OF_RANGE: ErrorReason
 ERROR_REASON_OTHER_UNIT: ErrorReason
+ERROR_REASON_NOT_DELETABLE: ErrorReason
 
 class ErrorDetail(_message.Message):
     __slots__ = ("reason", "retryable", "effect", "retry_after", "invalid_input", "held_by")

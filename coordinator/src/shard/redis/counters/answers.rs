@@ -75,8 +75,8 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
             let (value, held) = (amount_of(value)?, amount_of(held)?);
             Reply::Recorded(state_of(text(state)?)?, Money { value, held })
         }
-        (b"short", view) => Reply::Short(view_of(view)?),
-        (b"view", view) => Reply::View(view_of(view)?),
+        (b"short", view) => Reply::Short(view_of(view)?.into()),
+        (b"view", view) => Reply::View(view_of(view)?.into()),
         (b"lent", [seq, amount]) => Reply::Lent(Channel {
             seq: number(seq)?,
             amount: amount_of(amount)?,
@@ -111,6 +111,7 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
             manifest: std::str::from_utf8(text(manifest)?).ok()?.into(),
             closed: number::<u8>(closed)? == 1,
         },
+        (b"removed", []) => Reply::Removed,
         (b"done", []) => Reply::Done,
         _ => return None,
     })
@@ -175,6 +176,7 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
             at_ms: match request {
                 Request::Accept(accept) => accept.at_ms,
                 Request::Replace(replace) => replace.at_ms,
+                Request::Create(create) => create.planned_ms,
                 _ => return None,
             },
             max_ms: number(max_ms)?,

@@ -4,7 +4,7 @@ use ringfence_segment_lock::{
     Caller, Change, HashKey, RequestId,
     segment::{
         Accept, Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, History,
-        Lend, Loan, Op, Prepare, Refuse, Replace, Request, State,
+        Lend, Loan, Op, Prepare, Refuse, Remove, Replace, Request, State,
     },
 };
 
@@ -91,10 +91,11 @@ fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, H
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
-        Request::Create(create) => _ = push_create(verb(pack, group, "create", 15), create),
-        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 17), replace),
+        Request::Create(create) => _ = push_create(verb(pack, group, "create", 16), create),
+        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 18), replace),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
+        Request::Remove(remove) => push_remove(verb(pack, group, "remove", 4), remove),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
         Request::Accept(accept) => push_accept(verb(pack, group, "accept", 9), accept),
         Request::ReadCopy(_) => _ = verb(pack, group, "read_copy", 0),
@@ -253,13 +254,19 @@ fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
         .number(terms.effects_for_ms)
         .text(durability_text(terms.durability).as_bytes())
         .text(limits_text(&terms).unwrap_or_default().as_bytes());
-    push_amount(pack, create.credit)
+    push_amount(pack, create.credit).number(create.planned_ms)
 }
 
 fn push_replace(pack: &mut Pack, replace: &Replace) {
     push_create(pack, &replace.create)
         .number(replace.losses)
         .number(replace.at_ms);
+}
+
+fn push_remove(pack: &mut Pack, remove: &Remove) {
+    push_amount(pack.number(remove.generation), remove.credit)
+        .number(remove.mark_ms)
+        .number(remove.planned_ms);
 }
 
 fn push_accept(pack: &mut Pack, accept: &Accept) {

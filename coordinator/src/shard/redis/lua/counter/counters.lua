@@ -78,6 +78,7 @@ local function answer(group, _, verb, ...)
   else
     local segment = segment_at(group, verb, ...)
     given, durability = rules[verb](segment, ...), segment.durability
+    if segment.is_removed then group.segment = nil end
     if type(given) == 'string' then given = {'recorded', given, segment.value, segment.held} end
   end
   return given, verb ~= 'inspect' and tonumber(durability)

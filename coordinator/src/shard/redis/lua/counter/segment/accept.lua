@@ -4,7 +4,7 @@ function rules.accept(segment, generation, base, from, closed, mark, manifest, a
   if segment.doubtful and segment.version ~= version then return {'stale'} end
   local is_older = segment.generation < generation
   if segment.doubtful or is_older then
-    clocks_agree(at, segment.skew)
+    clocks.agree(at, segment.skew)
     if segment.awaits_versions then
       local inn = meet(part(segment, 'inn'))
       for i = 1, #others, 2 do put(inn, others[i], others[i + 1]) end

@@ -63,9 +63,11 @@ local function not_frozen(segment, caller)
   if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
+local clocks = {apart = 60000}
+
 -- If the server's clock and that of a caller who accepts a loss differ by more than a minute and the skew, one is wrong.
-local function clocks_agree(at, skew)
-  local most = skew + 60000
+function clocks.agree(at, skew)
+  local most = skew + clocks.apart
   if math.abs(now - at) > most then refuse('clocks', now, most) end
 end
 

@@ -64,11 +64,11 @@ local function take_place(segment, losses)
 end
 
 -- A segment with nothing but its credit, created for a plan. It refuses ids from before the plan's beginning. `limits`:
--- "most credit unit", as of `limits_of`; '' for the usual ones. With `losses`, it replaces a lost segment.
+-- "most credit unit", as of `limits_of`; '' for the usual ones. `planned`: the time of the plan. With `losses`, it replaces a lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, effects_max,
-  effects_for, durability, limits, credit, losses, at)
+  effects_for, durability, limits, credit, planned, losses, at)
   must_be_safe(durability)
-  if losses then clocks_agree(at, skew) end
+  clocks.agree(losses and at or planned, skew)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
   register(group)
