@@ -81,6 +81,7 @@ async fn nothing_is_shown_or_released_without_a_token_and_its_role() {
             "GET /dashboard/api/locks",
             "GET /dashboard/api/lock?namespace=default&hex=6b6579",
             "GET /dashboard/api/account?name=coins",
+            "GET /dashboard/api/accounts?condition=all",
             RELEASE,
         ] {
             for (header, expected) in [

@@ -10,7 +10,9 @@ use ringfence_client::counter::{Inspection, LostSegment, segment::SegmentView};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Dashboard, deadline,
+    Dashboard,
+    account_list::sum,
+    deadline,
     gate::{Refused, Visitor},
 };
 use crate::{access::Call, errors, fields::namespace};
@@ -68,11 +70,9 @@ pub(super) async fn show(
 }
 
 impl Account {
-    fn of(name: String, Inspection { views, lost, .. }: &Inspection) -> Self {
-        let sum = |amount: fn(&SegmentView) -> i64| -> i128 {
-            views.values().map(|view| i128::from(amount(view))).sum()
-        };
-        let available = sum(|view| view.value);
+    fn of(name: String, found: &Inspection) -> Self {
+        let Inspection { views, lost, .. } = found;
+        let available = sum(found, |view| view.value);
         let segment = |(&index, view): (&u32, &SegmentView)| Segment {
             index,
             available: view.value.to_string(),
@@ -84,7 +84,7 @@ impl Account {
         Self {
             name,
             available: available.to_string(),
-            held: sum(|view| view.held).to_string(),
+            held: sum(found, |view| view.held).to_string(),
             segments: views.iter().map(segment).collect(),
             lost: lost.0.iter().map(index).collect(),
         }

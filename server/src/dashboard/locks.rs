@@ -7,7 +7,9 @@ use axum::{
     extract::{Query, State},
 };
 use ringfence_api::Error;
-use ringfence_client::{Client, HeldLock, Holder, Inspection, ShardId, limits::KEY_BYTES_MAX};
+use ringfence_client::{
+    Client, HeldLock, Holder, Inspection, ShardError, ShardId, limits::KEY_BYTES_MAX,
+};
 use ringfence_coordinator::name::Printed;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -57,9 +59,18 @@ struct Scan {
 }
 
 #[derive(Clone, Serialize)]
-struct FailedShard {
+pub(super) struct FailedShard {
     id: String,
     error: String,
+}
+
+impl FailedShard {
+    pub(super) fn new(shard: &ShardId, error: &ShardError) -> Self {
+        Self {
+            id: shard.to_string(),
+            error: error.to_string(),
+        }
+    }
 }
 
 /// A lock in a list.
@@ -255,10 +266,7 @@ impl Scan {
             };
             match page.locks {
                 Ok(held) => locks.extend(held.iter().map(|lock| Row::of(&page.shard, lock))),
-                Err(error) => failed.push(FailedShard {
-                    id: page.shard.to_string(),
-                    error: error.to_string(),
-                }),
+                Err(error) => failed.push(FailedShard::new(&page.shard, &error)),
             }
             if locks.len() >= SCANNED_MAX {
                 break true;

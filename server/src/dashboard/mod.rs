@@ -7,9 +7,11 @@
 //! | `ring.rs` | the ring and its shards |
 //! | `live.rs` | sends the ring to the page whenever it changes |
 //! | `locks.rs` | lists locks, shows one, takes one from its holder |
+//! | `account_list.rs` | lists accounts, by what they need |
 //! | `accounts.rs` | the segments of an account |
 //! | `page/` | the page |
 
+mod account_list;
 mod accounts;
 mod gate;
 mod live;
@@ -46,6 +48,8 @@ pub(crate) struct Dashboard {
     client: Client,
     authentication: Authentication,
     scans: Scans,
+    /// Held for a walk through the accounts.
+    walks: tokio::sync::Mutex<()>,
     live: Live,
 }
 
@@ -56,6 +60,7 @@ impl Dashboard {
             client: client.clone(),
             authentication,
             scans: Scans::default(),
+            walks: tokio::sync::Mutex::default(),
             live: Live::default(),
         })
     }
@@ -73,6 +78,7 @@ impl Dashboard {
             .route("/dashboard/api/lock", get(locks::show))
             .route("/dashboard/api/release", post(locks::release))
             .route("/dashboard/api/account", get(accounts::show))
+            .route("/dashboard/api/accounts", get(account_list::list))
             .with_state(self)
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .merge(page())

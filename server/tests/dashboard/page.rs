@@ -211,6 +211,25 @@ async fn the_page_finds_a_lock_and_shows_loads_and_a_counter() {
             "{note}.includes('coins/42x') && document.querySelectorAll('#segments li').length == 0"
         ))
         .await;
+
+    let accounts = format!("{}.innerText", element("accounts-note"));
+    browser.tab_to(&element("prefix")).await;
+    browser.press(Key::Enter).await;
+    // Of those in doubt.
+    browser.until(&format!("{accounts} == 'None.'")).await;
+    let all = format!("({}.value = 'all') == 'all'", element("condition"));
+    browser.until(&all).await;
+    browser.press(Key::Enter).await;
+    let one = format!("{accounts} == '1 account; shown: 1.'");
+    browser.until(&one).await;
+    let row = "document.querySelector('#accounts button')";
+    let shown = format!("{row}.innerText.replace(/\\s+/g, ' ') == 'coins/42 3 segments 1,234'");
+    browser.until(&shown).await;
+    browser.tab_to(row).await;
+    browser.press(Key::Enter).await;
+    browser
+        .until(&format!("{note}.startsWith('{balance}')"))
+        .await;
 }
 
 /// The texts and their grounds, with the smallest ratio of contrast that readers with weak eyes need (WCAG 2.2, 1.4.3).
