@@ -1,4 +1,4 @@
-//! etcd, and its lock service.
+//! etcd, its lock service, and its transactions.
 
 use std::{
     process::{Command, Stdio},
@@ -139,6 +139,101 @@ pub(crate) async fn pair(channel: &Channel, name: &[u8], lease: i64) -> Result<(
     let request = UnlockRequest { key };
     let UnlockResponse {} = call(channel, "/v3lockpb.Lock/Unlock", request).await?;
     Ok(())
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct RangeRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KeyValue {
+    #[prost(int64, tag = "3")]
+    mod_revision: i64,
+    #[prost(bytes = "vec", tag = "5")]
+    value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct RangeResponse {
+    #[prost(message, repeated, tag = "2")]
+    kvs: Vec<KeyValue>,
+}
+
+/// That a key's last change was at a revision.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Compare {
+    /// 2: the revision of the last change.
+    #[prost(int32, tag = "2")]
+    target: i32,
+    #[prost(bytes = "vec", tag = "3")]
+    key: Vec<u8>,
+    #[prost(int64, optional, tag = "6")]
+    mod_revision: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct PutRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct RequestOp {
+    #[prost(message, optional, tag = "2")]
+    put: Option<PutRequest>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct TxnRequest {
+    #[prost(message, repeated, tag = "1")]
+    compare: Vec<Compare>,
+    #[prost(message, repeated, tag = "2")]
+    success: Vec<RequestOp>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct TxnResponse {
+    #[prost(bool, tag = "2")]
+    succeeded: bool,
+}
+
+/// The value of `key`, and the revision of its last change.
+pub(crate) async fn read(channel: &Channel, key: &str) -> Result<(String, i64), Failure> {
+    let key = key.as_bytes().to_vec();
+    let found: RangeResponse =
+        call(channel, "/etcdserverpb.KV/Range", RangeRequest { key }).await?;
+    let found = found.kvs.into_iter().next().ok_or("no such key")?;
+    Ok((String::from_utf8(found.value)?, found.mod_revision))
+}
+
+/// Writes `value` to a key, and a new key `id`, if the first one was last changed at that revision. Returns whether it did.
+pub(crate) async fn swap(
+    channel: &Channel,
+    (key, mod_revision): (&str, i64),
+    value: &str,
+    id: &str,
+) -> Result<bool, Failure> {
+    let unchanged = |key: &str, revision| Compare {
+        target: 2,
+        key: key.into(),
+        mod_revision: Some(revision),
+    };
+    let put = |key: &str, value: &str| RequestOp {
+        put: Some(PutRequest {
+            key: key.into(),
+            value: value.into(),
+        }),
+    };
+    let swap = TxnRequest {
+        compare: vec![unchanged(key, mod_revision), unchanged(id, 0)],
+        success: vec![put(key, value), put(id, "")],
+    };
+    let TxnResponse { succeeded } = call(channel, "/etcdserverpb.KV/Txn", swap).await?;
+    Ok(succeeded)
 }
 
 async fn call<Asked, Answered>(

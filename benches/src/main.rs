@@ -23,6 +23,7 @@ mod slice;
 mod stats;
 mod uncontended;
 mod usage;
+mod workers;
 
 use std::{
     error::Error,

@@ -23,7 +23,7 @@ pub(crate) fn svg(rows: &[Row]) -> String {
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let drawn = |row: &&Row| {
         let Setup { how, share, .. } = row.setup;
-        row.tasks == tasks
+        (row.tasks, row.processes) == (tasks, 1)
             && share == Share::Whole
             && !matches!(how, How::CounterAgain | How::HandedOn)
     };

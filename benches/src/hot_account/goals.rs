@@ -60,7 +60,7 @@ fn same(rows: &[Row], share: Share, tasks: usize) -> Option<Spread> {
 fn ratio(rows: &[Row], one: &Setup, other: &Setup, tasks: usize) -> Option<Spread> {
     let find = |setup: &Setup| {
         let mut rows = rows.iter();
-        rows.find(|row| row.setup == *setup && row.tasks == tasks)
+        rows.find(|row| row.setup == *setup && (row.tasks, row.processes) == (tasks, 1))
     };
     let (one, other) = (find(one)?, find(other)?);
     Some(Spread::of_ratios(

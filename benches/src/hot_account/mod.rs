@@ -14,7 +14,9 @@
 //! What a second shard brings is asked of servers that may use half a processor each: on two cores, one shard and the
 //! client leave nothing for another. That takes root; without, it is left out, and said.
 //!
-//! *Not* measured: more than one process, networks, replicas, TLS, accounts that are short. The process and all
+//! With `--processes 4`, as many processes have their shares of the tasks: each batches its own requests.
+//!
+//! *Not* measured: networks, replicas, TLS, accounts that are short. The processes and all
 //! servers share the machine.
 //!
 //! Run: `scripts/bench hot-account [--quick]`; with `--soak 10m`, one counter with the default terms for ten minutes instead.
@@ -27,6 +29,7 @@ mod report;
 mod servers;
 mod setup;
 mod soak;
+mod worker;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -45,6 +48,9 @@ pub(crate) struct Options {
     /// How many tasks: 64,256,1024 if not said.
     #[arg(long, value_delimiter = ',')]
     tasks: Vec<usize>,
+    /// In how many processes, each with its share of the tasks: 1 if not said.
+    #[arg(long, value_delimiter = ',')]
+    processes: Vec<usize>,
     /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
     #[arg(long)]
     rounds: Option<usize>,
@@ -61,6 +67,9 @@ pub(crate) struct Options {
     /// Draw deductions a second against segments into FILE, as an SVG image.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// What this process is to do for the one that started it.
+    #[arg(long, hide = true)]
+    worker: Option<worker::Assignment>,
 }
 
 impl Options {
@@ -69,6 +78,10 @@ impl Options {
             Effort::Full => (11, Timing::of_ms(250, 1000)),
             Effort::Quick => (5, Timing::of_ms(150, 400)),
             Effort::Smoke => (1, Timing::of_ms(5, 20)),
+        };
+        let processes: &[usize] = match self.common.effort() {
+            Effort::Full | Effort::Quick => &[1],
+            Effort::Smoke => &[1, 2],
         };
         let mut setups: Vec<_> = Setup::all().filter(|setup| self.wants(setup)).collect();
         let halved = |setup: &Setup| setup.share == Share::Half;
@@ -82,6 +95,7 @@ impl Options {
         Plan {
             setups,
             tasks: self.tasks(),
+            processes: given_or(&self.processes, processes),
             rounds: self.rounds.unwrap_or(rounds).max(1),
             timing,
             place: self.place,
@@ -104,6 +118,9 @@ impl Options {
 }
 
 pub(crate) fn main(options: &Options) -> Result<(), Failure> {
+    if let Some(assignment) = &options.worker {
+        return worker::main(assignment);
+    }
     let machine = Machine::here();
     options.place.client(machine.cores)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -28,6 +28,7 @@ pub(crate) struct Report {
 struct Line {
     setup: Setup,
     tasks: usize,
+    processes: usize,
     deductions_per_s: Spread,
     /// Of all rounds.
     p50_ms: f64,
@@ -55,8 +56,12 @@ impl Report {
         println!("{}", self.place);
         println!("other work on the machine: {:.1} processors", self.others);
         println!("median (min … max) of the rounds; latencies of all rounds\n");
-        for lines in self.rows.chunk_by(|one, next| one.tasks == next.tasks) {
-            let title = format!("{} tasks", lines[0].tasks);
+        let crowd = |line: &Line| (line.tasks, line.processes);
+        for lines in self.rows.chunk_by(|one, next| crowd(one) == crowd(next)) {
+            let title = match crowd(&lines[0]) {
+                (tasks, 1) => format!("{tasks} tasks"),
+                (tasks, processes) => format!("{tasks} tasks, {processes} processes"),
+            };
             let head = [&title, "deductions/s", "p50 ms", "p99 ms"];
             print_table(&head, &lines.iter().map(Line::cells).collect::<Vec<_>>());
             println!();
@@ -71,6 +76,7 @@ impl Line {
         Self {
             setup: row.setup,
             tasks: row.tasks,
+            processes: row.processes,
             deductions_per_s: Spread::of(row.deductions_per_s.iter().copied()),
             p50_ms: row.latency_ms(0.5),
             p99_ms: row.latency_ms(0.99),

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 
-use super::setup::{How, Log, Setup, Share};
-use crate::{Failure, HalfShare, Place};
+use super::{
+    contenders::Reach,
+    setup::{How, Log, Setup, Share},
+};
+use crate::{Failure, HalfShare, Place, etcd::Etcd};
 
 /// Redis servers, by what they have written when they answer, and what they may use; and databases, which sync every
 /// commit, as they do by default.
@@ -16,6 +19,7 @@ pub(crate) struct Servers {
     _shares: Vec<HalfShare>,
     postgresql: Option<PostgreSql>,
     mariadb: Option<MariaDb>,
+    etcd: Option<Etcd>,
 }
 
 impl Servers {
@@ -25,7 +29,7 @@ impl Servers {
         let mut shares = Vec::new();
         let on_redis = setups
             .iter()
-            .filter(|setup| !matches!(setup.how, How::PostgreSql | How::MariaDb));
+            .filter(|setup| !matches!(setup.how, How::PostgreSql | How::MariaDb | How::Etcd));
         for setup in on_redis {
             let started = redis.entry((setup.log, setup.share)).or_default();
             while started.len() < setup.shards {
@@ -43,48 +47,55 @@ impl Servers {
         let wants = |how| setups.iter().any(|setup| setup.how == how);
         let postgresql = async {
             match wants(How::PostgreSql) {
-                true => Some(PostgreSql::spawn_with(&[("max_connections", "300")]).await),
+                true => Some(PostgreSql::spawn_with(&[("max_connections", "600")]).await),
                 false => None,
             }
         };
         let mariadb = async {
             match wants(How::MariaDb) {
-                true => Some(MariaDb::spawn_with(&[("max_connections", "300")]).await),
+                true => Some(MariaDb::spawn_with(&[("max_connections", "600")]).await),
                 false => None,
             }
         };
         let (postgresql, mariadb) = tokio::join!(postgresql, mariadb);
+        let etcd = match wants(How::Etcd) {
+            true => Some(Etcd::start().await?),
+            false => None,
+        };
         Ok(Self {
             redis,
             _shares: shares,
             postgresql,
             mariadb,
+            etcd,
         })
     }
 
-    /// Where the shards of `setup` are.
-    pub(crate) fn urls(&self, setup: &Setup) -> Vec<String> {
-        let servers = self.redis[&(setup.log, setup.share)]
-            .iter()
-            .take(setup.shards);
-        servers.map(RedisServer::url).collect()
+    /// Where the servers of `setup` are.
+    pub(crate) fn reach(&self, setup: &Setup) -> Reach {
+        let redis = self.redis.get(&(setup.log, setup.share)).into_iter();
+        let database = match setup.how {
+            How::PostgreSql => self.postgresql.as_ref().map(PostgreSql::address),
+            How::MariaDb => self.mariadb.as_ref().map(MariaDb::address),
+            How::Etcd => {
+                let url = |etcd: &Etcd| format!("http://127.0.0.1:{}", etcd.port());
+                self.etcd.as_ref().map(url)
+            }
+            _ => None,
+        };
+        Reach {
+            redis: redis
+                .flatten()
+                .take(setup.shards)
+                .map(RedisServer::url)
+                .collect(),
+            database: database.unwrap_or_default(),
+        }
     }
 
     /// The first server of `setup`.
     pub(crate) fn redis(&self, setup: &Setup) -> &RedisServer {
         &self.redis[&(setup.log, setup.share)][0]
-    }
-
-    pub(crate) fn postgresql(&self) -> Result<&PostgreSql, Failure> {
-        self.postgresql
-            .as_ref()
-            .ok_or_else(|| "it was not started".into())
-    }
-
-    pub(crate) fn mariadb(&self) -> Result<&MariaDb, Failure> {
-        self.mariadb
-            .as_ref()
-            .ok_or_else(|| "it was not started".into())
     }
 
     /// The processes of Redis.

@@ -21,6 +21,10 @@ pub(crate) enum How {
     CounterAgain,
     /// The same, from an account with a log of its effects.
     Logged,
+    /// By a script on plain Redis, which keeps a set of the ids that it has seen.
+    Script,
+    /// By a transaction of etcd, which writes a key for each id; again if another process has changed the account since.
+    Etcd,
     /// UPDATE of a row, or of any of so many.
     PostgreSql,
     /// The same.
@@ -78,6 +82,11 @@ impl Setup {
         }
     }
 
+    /// Its place in [`all`](Self::all).
+    pub(crate) fn place(&self) -> Option<usize> {
+        Self::all().position(|setup| setup == *self)
+    }
+
     /// The prefix of its keys, which other set-ups on the same servers do not have.
     pub(crate) fn prefix(&self) -> String {
         // A prefix has no blanks.
@@ -87,7 +96,8 @@ impl Setup {
     /// Everything that is compared.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         use How::{
-            Alone, Counter, CounterAgain, HandedOn, Lock, Logged, MariaDb, PostgreSql, Segments,
+            Alone, Counter, CounterAgain, Etcd, HandedOn, Lock, Logged, MariaDb, PostgreSql,
+            Script, Segments,
         };
         use Log::{Always, EverySecond, Off};
         let mut all = vec![Self::new(Lock, 1, 1, Off), Self::new(HandedOn, 1, 1, Off)];
@@ -103,6 +113,8 @@ impl Setup {
         all.extend([Off, Always].map(|log| Self::new(Logged, 4, 1, log)));
         all.extend([1, 2].map(|shards| Self::new(Counter, 4, shards, Off).halved()));
         all.push(again.halved());
+        all.extend([Off, Always].map(|log| Self::new(Script, 1, 1, log)));
+        all.push(Self::new(Etcd, 1, 1, Always));
         for how in [PostgreSql, MariaDb] {
             all.extend([1, 16].map(|rows| Self::new(how, rows, 1, Always)));
         }
@@ -120,6 +132,8 @@ impl How {
             Self::Counter => "counter",
             Self::CounterAgain => "again: counter",
             Self::Logged => "counter with a log",
+            Self::Script => "script of Redis",
+            Self::Etcd => "etcd",
             Self::PostgreSql => "PostgreSQL",
             Self::MariaDb => "MariaDB",
         }

@@ -79,12 +79,13 @@ pub(crate) async fn run(
     let contender = Contender {
         setup: SETUP,
         account: soaked.clone(),
+        reach: servers.reach(&SETUP),
         taken: Arc::default(),
     };
     let clocks = Clocks::of(&servers.pids(), &[std::process::id()])?;
     println!("{machine}\n{SETUP}, default terms, {tasks} tasks\n");
     println!("minute  deductions/s  server µs  server MB   ids kept  forgotten  refused");
-    let mut row = Row::new(SETUP, tasks);
+    let mut row = Row::new(SETUP, (tasks, 1));
     let mut minutes: Vec<Minute> = Vec::new();
     for number in 1..=length.as_secs().div_ceil(MINUTE.as_secs()).max(1) {
         let timing = Timing {
@@ -92,7 +93,7 @@ pub(crate) async fn run(
             length: MINUTE,
         };
         let (from, taken) = (clocks.read()?, contender.taken.load(Relaxed));
-        row.slice(&contender, timing, &clocks).await?;
+        row.slice(&contender, timing, &servers).await?;
         let busy = clocks.read()?.server - from.server;
         let taken = contender.taken.load(Relaxed) - taken;
         // One for each deduction, and one for the deposit in each segment.
@@ -181,7 +182,7 @@ async fn used_memory(server: &RedisServer) -> Result<u64, Failure> {
 impl Soaked {
     async fn open(servers: &Servers) -> Result<Self, Failure> {
         let client = Client::builder()
-            .redis(servers.urls(&SETUP))
+            .redis(servers.reach(&SETUP).redis)
             .servers_are_new(true);
         let counters = client.build().await?.counters();
         let counter = counters

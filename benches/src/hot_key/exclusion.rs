@@ -15,8 +15,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::messages::monotonic;
-use crate::Failure;
+use crate::{Failure, workers::monotonic};
 
 /// Long enough for a second holder to show.
 pub(crate) const HOLD_MIN: Duration = Duration::from_millis(1);

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use tokio::time::sleep;
 
 use super::{
     contenders::Who,
     exclusion,
-    messages::{Assignment, Outcome, Window, monotonic},
+    messages::{Assignment, Outcome},
     server::Server,
     setup::Setup,
     worker::new_waits,
-    workers::Workers,
 };
-use crate::{Clocks, Failure, Place, Timing, order};
+use crate::{
+    Clocks, Failure, Place, Timing, order,
+    workers::{Window, Workers, monotonic, sleep_until},
+};
 
 /// The measurements to make.
 #[derive(Clone, Debug)]
@@ -99,7 +100,8 @@ async fn slice(who: Who, setup: Setup, timing: Timing, server: &Server) -> Resul
         url,
         key,
     };
-    let mut workers = Workers::start(&assignment).await?;
+    let assignments = vec![assignment; setup.processes];
+    let mut workers: Workers<Outcome> = Workers::start("hot-key", &assignments).await?;
     let clocks = Clocks::of(&[server.pid], &workers.pids())?;
     let window = Window::of(timing)?;
     workers.begin(window).await?;
@@ -123,11 +125,6 @@ async fn slice(who: Who, setup: Setup, timing: Timing, server: &Server) -> Resul
         client_us: per_s(to.client - from.client),
         others: from.others(&to),
     })
-}
-
-async fn sleep_until(time: u64) -> Result<(), Failure> {
-    sleep(Duration::from_nanos(time.saturating_sub(monotonic()?))).await;
-    Ok(())
 }
 
 impl Row {

@@ -27,7 +27,6 @@ mod report;
 mod server;
 mod setup;
 mod worker;
-mod workers;
 
 use std::num::NonZeroUsize;
 

@@ -1,6 +1,6 @@
 //! A worker process: its tasks take turns at the key, and it says on stdout what they did.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use hdrhistogram::Histogram;
 use tokio::{runtime::Runtime, task::JoinSet};
@@ -9,9 +9,12 @@ use super::{
     contenders::{self, Worker},
     exclusion::{Exclusion, HOLD_MIN},
     hold::Hold,
-    messages::{Assignment, Outcome, Said, Window, monotonic},
+    messages::{Assignment, Outcome},
 };
-use crate::Failure;
+use crate::{
+    Failure,
+    workers::{Window, monotonic, serve},
+};
 
 /// Does what it is assigned to, in this process.
 pub(crate) fn main(assignment: &Assignment) -> Result<(), Failure> {
@@ -20,20 +23,7 @@ pub(crate) fn main(assignment: &Assignment) -> Result<(), Failure> {
         .enable_all()
         .build()?;
     let workers = runtime.block_on(contenders::workers(assignment))?;
-    say(&Said::Ready)?;
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    let window = serde_json::from_str(&line)?;
-    let outcome = run(&runtime, workers, assignment.setup.hold(), window)?;
-    say(&Said::Done(outcome))?;
-    // Until the bench lets go: its clocks of this process end with the process.
-    io::stdin().read_line(&mut line)?;
-    Ok(())
-}
-
-fn say(what: &Said) -> Result<(), Failure> {
-    println!("{}", serde_json::to_string(what)?);
-    Ok(())
+    serve(|window| run(&runtime, workers, assignment.setup.hold(), window))
 }
 
 fn run(

@@ -9,11 +9,8 @@ use ringfence_client::{
     limits::BATCH_MAX,
 };
 
-use super::super::{
-    servers::Servers,
-    setup::{How, Log, Setup},
-};
-use super::{Account, PUT_IN, Taker};
+use super::super::setup::{How, Log, Setup};
+use super::{Account, PUT_IN, Reach, Taker};
 use crate::Failure;
 
 /// How long a deduction is remembered.
@@ -29,14 +26,15 @@ impl Coins {
     pub(crate) async fn new(
         setup: &Setup,
         tasks: &[usize],
-        servers: &Servers,
+        reach: &Reach,
+        is_first: bool,
     ) -> Result<Self, Failure> {
         let per_call = match setup.how {
             How::Alone => 1,
             _ => BATCH_MAX,
         };
         let client = Client::builder()
-            .redis(servers.urls(setup))
+            .redis(reach.redis.clone())
             .prefix(&setup.prefix())
             .servers_are_new(true)
             .counters_per_call(per_call);
@@ -58,7 +56,9 @@ impl Coins {
         for &tasks in tasks {
             let name = format!("hot of {}, {tasks} tasks", setup.segments);
             let counter = counters.create(&name, terms, setup.segments).await?;
-            fill(&counters, &counter, setup.segments).await?;
+            if is_first {
+                fill(&counters, &counter, setup.segments).await?;
+            }
             of.insert(tasks, counter);
         }
         Ok(Self { counters, of })

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use mysql_async::prelude::Queryable;
-use ringfence_test_support::database::postgresql;
+use ringfence_test_support::database::{mariadb, postgresql};
 use tokio::sync::Mutex;
 
-use super::super::{servers::Servers, setup::Setup};
-use super::{Account, PUT_IN, Taker};
+use super::super::setup::Setup;
+use super::{Account, PUT_IN, Reach, Taker};
 use crate::Failure;
 
 /// Most connections in a pool: a database is slower with one per task.
@@ -58,17 +58,17 @@ impl PostgreSql {
     pub(crate) async fn new(
         setup: &Setup,
         tasks: &[usize],
-        servers: &Servers,
+        reach: &Reach,
+        is_first: bool,
     ) -> Result<Self, Failure> {
-        let server = servers.postgresql()?;
-        let rows = setup.segments;
-        let first = server.connect().await;
-        for statement in created(rows) {
-            first.batch_execute(&statement).await?;
+        let (address, rows) = (&reach.database, setup.segments);
+        let first = postgresql::connect(address).await?;
+        for statement in created(rows).iter().filter(|_| is_first) {
+            first.batch_execute(statement).await?;
         }
         let mut connections = Vec::new();
         for _ in 0..connections_for(tasks) {
-            let connection = server.connect().await;
+            let connection = postgresql::connect(address).await?;
             let statement = connection.prepare(&deduct(rows, "$1")).await?;
             connections.push((connection, statement));
         }
@@ -105,17 +105,17 @@ impl MariaDb {
     pub(crate) async fn new(
         setup: &Setup,
         tasks: &[usize],
-        servers: &Servers,
+        reach: &Reach,
+        is_first: bool,
     ) -> Result<Self, Failure> {
-        let server = servers.mariadb()?;
-        let rows = setup.segments;
-        let mut first = server.connect().await;
-        for statement in created(rows) {
+        let (address, rows) = (&reach.database, setup.segments);
+        let mut first = mariadb::connect(address).await?;
+        for statement in created(rows).into_iter().filter(|_| is_first) {
             first.query_drop(statement).await?;
         }
         let mut connections = Vec::new();
         for _ in 0..connections_for(tasks) {
-            connections.push(Mutex::new(server.connect().await));
+            connections.push(Mutex::new(mariadb::connect(address).await?));
         }
         Ok(Self { connections, rows })
     }

@@ -6,11 +6,8 @@ use async_trait::async_trait;
 use redis::{AsyncCommands, aio::MultiplexedConnection};
 use ringfence_client::{Client, SegmentedLock};
 
-use super::super::{
-    servers::Servers,
-    setup::{How, Setup},
-};
-use super::{Account, PUT_IN, Taker};
+use super::super::setup::{How, Setup};
+use super::{Account, PUT_IN, Reach, Taker};
 use crate::Failure;
 
 /// Rows on a server of plain Redis, each under a lock of its own.
@@ -24,15 +21,15 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
-        let urls = servers.urls(setup);
+    pub(crate) async fn new(setup: &Setup, reach: &Reach, is_first: bool) -> Result<Self, Failure> {
+        let urls = reach.redis.clone();
         let prefix = setup.prefix();
         let mut store = redis::Client::open(urls[0].as_str())?
             .get_multiplexed_async_connection()
             .await?;
         let names = (0..setup.segments).map(|row| format!("{prefix} row {row}"));
         let names: Vec<String> = names.collect();
-        for name in &names {
+        for name in names.iter().filter(|_| is_first) {
             let () = store.set(name, PUT_IN / i64::from(setup.segments)).await?;
         }
         let mut client = Client::builder()

@@ -2,7 +2,9 @@
 
 mod counter;
 mod database;
+mod etcd;
 mod locked;
+mod script;
 
 pub(crate) use counter::fill;
 
@@ -12,6 +14,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::{
     servers::Servers,
@@ -21,6 +24,13 @@ use crate::Failure;
 
 /// What everybody has to begin with.
 pub(crate) const PUT_IN: i64 = 1_000_000_000_000;
+
+/// How the servers of a set-up are reached, by any process of the bench.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Reach {
+    pub(crate) redis: Vec<String>,
+    pub(crate) database: String,
+}
 
 /// One of so many tasks.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +56,7 @@ pub(crate) trait Account: Send + Sync {
 pub(crate) struct Contender {
     pub(crate) setup: Setup,
     pub(crate) account: Arc<dyn Account>,
+    pub(crate) reach: Reach,
     pub(crate) taken: Arc<AtomicU64>,
 }
 
@@ -57,31 +68,39 @@ pub(crate) async fn all(
 ) -> Result<Vec<Contender>, Failure> {
     let mut contenders = Vec::new();
     for setup in setups {
-        let account = open(setup, tasks, servers).await;
+        let reach = servers.reach(setup);
+        let account = open(setup, tasks, &reach, true).await;
         let account = account.map_err(|error| format!("{setup}: {error}"))?;
         contenders.push(Contender {
             setup: *setup,
             account,
+            reach,
             taken: Default::default(),
         });
     }
     Ok(contenders)
 }
 
-async fn open(
+/// Opens an account of `setup` for each number of tasks; `is_first`: creates it.
+pub(crate) async fn open(
     setup: &Setup,
     tasks: &[usize],
-    servers: &Servers,
+    reach: &Reach,
+    is_first: bool,
 ) -> Result<Arc<dyn Account>, Failure> {
     Ok(match setup.how {
         How::Lock | How::HandedOn | How::Segments => {
-            Arc::new(locked::Rows::new(setup, servers).await?)
+            Arc::new(locked::Rows::new(setup, reach, is_first).await?)
         }
         How::Alone | How::Counter | How::CounterAgain | How::Logged => {
-            Arc::new(counter::Coins::new(setup, tasks, servers).await?)
+            Arc::new(counter::Coins::new(setup, tasks, reach, is_first).await?)
         }
-        How::PostgreSql => Arc::new(database::PostgreSql::new(setup, tasks, servers).await?),
-        How::MariaDb => Arc::new(database::MariaDb::new(setup, tasks, servers).await?),
+        How::Script => Arc::new(script::Script::new(reach, is_first).await?),
+        How::Etcd => Arc::new(etcd::Etcd::new(reach, is_first).await?),
+        How::PostgreSql => {
+            Arc::new(database::PostgreSql::new(setup, tasks, reach, is_first).await?)
+        }
+        How::MariaDb => Arc::new(database::MariaDb::new(setup, tasks, reach, is_first).await?),
     })
 }
 
@@ -95,6 +114,7 @@ pub(crate) async fn audit(contenders: &[Contender]) -> Result<(), Failure> {
         setup,
         account,
         taken,
+        ..
     } in contenders
     {
         let taken = i128::from(taken.load(Relaxed));
