@@ -143,10 +143,12 @@ pub enum Refusal {
         /// The greatest allowed value, in ms.
         skew_ms: u64,
     },
-    /// Another caller has frozen the segment.
-    #[error("the segment is frozen for {retry_after_ms} ms")]
+    /// Another caller has frozen the segment; or it belongs to a deleted account, and cannot be removed yet.
+    #[error(
+        "the segment is frozen, or its account was just deleted: repeat in {retry_after_ms} ms"
+    )]
     Busy {
-        /// The latest end of the freeze, in ms from now.
+        /// The latest end, in ms from now.
         retry_after_ms: u64,
     },
     /// The segment remembers as many answers as it may.
