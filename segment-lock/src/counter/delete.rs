@@ -5,8 +5,7 @@ use futures_util::future::BoxFuture;
 use super::{Counter, CounterError, Remainder, lost::viewed, patience::Patience};
 use crate::{
     Manifest,
-    limits::CLOCKS_APART_MS_MAX,
-    segment::{Refusal, Remove, Reply, Request},
+    segment::{Refusal, Remove, Reply, Request, makes_for_ms},
 };
 
 /// How far the deletion of an account is.
@@ -62,8 +61,8 @@ impl Counter {
     /// segment is there.
     fn may_go(&self, manifest: &Manifest) -> Result<(), CounterError> {
         let terms = manifest.terms();
-        let until_ms = manifest.planned_ms() + terms.skew_ms + CLOCKS_APART_MS_MAX + 1;
-        let retry_after_ms = until_ms.saturating_sub(self.storage.segments.now_ms());
+        let now_ms = self.storage.segments.now_ms();
+        let retry_after_ms = makes_for_ms(manifest.planned_ms(), now_ms, terms.skew_ms);
         match terms.credit() > 0 && retry_after_ms > 0 {
             true => Err(Refusal::Busy { retry_after_ms }.into()),
             false => Ok(()),

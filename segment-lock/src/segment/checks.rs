@@ -21,6 +21,13 @@ pub(crate) fn clocks_agree(at_ms: u64, now_ms: u64, skew_ms: u64) -> Result<(), 
     }
 }
 
+/// For how long a segment may still be made for a plan of that time, in ms. 0: no longer. The counterpart of
+/// [`clocks_agree`], which lets it be made.
+pub(crate) fn makes_for_ms(planned_ms: u64, now_ms: u64, skew_ms: u64) -> u64 {
+    let last_ms = planned_ms.saturating_add(skew_ms + CLOCKS_APART_MS_MAX);
+    last_ms.saturating_add(1).saturating_sub(now_ms)
+}
+
 impl Segment {
     /// The answer with a recorded state, and the money of now.
     pub(super) fn answer(&self, state: State) -> Reply {

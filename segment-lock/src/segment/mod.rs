@@ -58,7 +58,7 @@ use std::{
 };
 
 pub use answer::{Answer, Money, Refusal, Reply, SegmentView};
-pub(crate) use checks::clocks_agree;
+pub(crate) use checks::{clocks_agree, makes_for_ms};
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use log::{Effect, EffectKind, History, HistoryPage, Log};
 pub(crate) use replace::unused_version;

@@ -1,7 +1,6 @@
 //! Removes the segment of a deleted account.
 
-use super::{Answer, Refusal, Remove, Reply, Segment};
-use crate::limits::CLOCKS_APART_MS_MAX;
+use super::{Answer, Refusal, Remove, Reply, Segment, checks::makes_for_ms};
 
 impl Segment {
     /// Whether the segment may go, with its records: [`Reply::Removed`].
@@ -20,13 +19,9 @@ impl Segment {
         if after_ms > remove.mark_ms {
             return Ok(Reply::Later { after_ms, now_ms });
         }
-        let apart_ms = self.terms.skew_ms + CLOCKS_APART_MS_MAX;
-        let made_until_ms = remove.planned_ms.saturating_add(apart_ms);
-        match now_ms.checked_sub(made_until_ms + 1) {
-            Some(_) => Ok(Reply::Removed),
-            None => Err(Refusal::Busy {
-                retry_after_ms: made_until_ms + 1 - now_ms,
-            }),
+        match makes_for_ms(remove.planned_ms, now_ms, self.terms.skew_ms) {
+            0 => Ok(Reply::Removed),
+            retry_after_ms => Err(Refusal::Busy { retry_after_ms }),
         }
     }
 }
