@@ -108,6 +108,27 @@ async fn a_reservation_is_spent_or_comes_back_and_a_transfer_arrives() {
     let segments = done(&servers, &["show", "to"]);
     assert_eq!(segments["segments"].as_array().expect("a list").len(), 4);
 
+    let pay = ["transfer", "from", "--to", "to=1", "--to", "fees=2"];
+    let refused = counter(&servers, &pay);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    done(&servers, &["create", "fees"]);
+    done(&servers, &pay);
+    let held = done(&servers, &["reserve", "from", "10"]);
+    let id = held["request"].as_str().expect("its id");
+    let legs = ["--to", "to=4", "--to", "fees=2"];
+    done(
+        &servers,
+        &[&["confirm", "from", "--id", id], &legs[..]].concat(),
+    );
+    assert_eq!(balance(&servers, "from"), ("26".into(), "0".into()));
+    assert_eq!(balance(&servers, "to"), ("30".into(), "0".into()));
+    assert_eq!(balance(&servers, "fees"), ("4".into(), "0".into()));
+    let held = done(&servers, &["reserve", "from", "10"]);
+    let id = held["request"].as_str().expect("its id");
+    done(&servers, &["confirm", "from", "--id", id, "--amount", "9"]);
+    done(&servers, &["deposit", "from", "18"]);
+    done(&servers, &["deduct", "to", "5"]);
+
     let nobody = counter(&servers, &["transfer", "from", "nobody", "5"]);
     assert_eq!(nobody.code, 1, "{nobody:?}");
     assert!(nobody.stderr.contains("does not exist"), "{nobody:?}");
@@ -408,6 +429,21 @@ async fn failures_give_the_reason_and_the_next_step() {
             &["transfer", "coins", "coins", "1"],
             2,
             "must be two accounts",
+        ),
+        (
+            &["transfer", "coins", "--to", "shop"],
+            2,
+            "must be ACCOUNT=AMOUNT",
+        ),
+        (
+            &["transfer", "coins", "--to", "shop=1", "--to", "shop=2"],
+            2,
+            "account shop has two legs",
+        ),
+        (
+            &["transfer", "coins", "--to", "coins=1"],
+            2,
+            "so it cannot receive one",
         ),
         (
             &["create", "much", "--segments", "1025"],

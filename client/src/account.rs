@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_segment_lock::{
     self as segments, Account, AccountHistory, Amount, Balance, Changed, CounterError, Ended,
-    Found, HistoryCursor, Inspection, Referenced, RequestId, Reserved, Swept,
+    Found, HistoryCursor, Inspection, Legs, Referenced, RequestId, Reserved, Swept,
 };
 
 /// One account, at the shards or at coordinators. Made by [`Counters`](crate::Counters).
@@ -112,6 +112,38 @@ impl Counter {
         call!(await self, confirm, id)
     }
 
+    /// Spends `amount` of the money reserved under `id`; the rest comes back. Returns how the reservation ended: a repeat
+    /// returns its first end, whatever the amount.
+    ///
+    /// # Errors
+    ///
+    /// As for [`confirm`](Self::confirm); and if less is reserved.
+    pub async fn confirm_part(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+    ) -> Result<Changed<Ended>, CounterError> {
+        call!(await self, confirm_part, id, amount)
+    }
+
+    /// Pays accounts of the same namespace and unit from the money reserved under `id`, all or nothing, once; the rest
+    /// comes back. Returns how the reservation ended.
+    ///
+    /// The accounts know their legs by the id `capture`. If one of them refuses, the reservation is still held: another
+    /// capture has another id.
+    ///
+    /// # Errors
+    ///
+    /// As for [`confirm`](Self::confirm) and [`transfer_legs`](Self::transfer_legs).
+    pub async fn capture(
+        &self,
+        id: &RequestId,
+        capture: &RequestId,
+        legs: &Legs,
+    ) -> Result<Changed<Ended>, CounterError> {
+        call!(await self, capture, id, capture, legs)
+    }
+
     /// Gives back the money reserved under `id`. Returns how the reservation ended. A reservation of that id that
     /// arrives later reserves nothing.
     ///
@@ -146,6 +178,22 @@ impl Counter {
                 Err(CounterError::NoDestination { to })
             }
         }
+    }
+
+    /// Moves money to several accounts of the same namespace and unit, all or nothing, once. Returns the balance of this one
+    /// after it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`transfer`](Self::transfer), and [`CounterError::Legs`]. [`CounterError::TransferRefused`] names an account
+    /// that refused, and nothing has moved. Only where an account lost its last changes after it had promised to receive
+    /// its leg, others may have received theirs: the [history](Self::history) has each leg.
+    pub async fn transfer_legs(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        legs: &Legs,
+    ) -> Result<Changed, CounterError> {
+        call!(await self, transfer_legs, request, legs)
     }
 
     /// Looks up the decision on the request with that id, of whatever kind. Decides nothing.

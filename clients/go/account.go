@@ -3,6 +3,7 @@ package ringfence
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"time"
 
@@ -223,6 +224,28 @@ func (a *Account) Confirm(ctx context.Context, id RequestID) (Changed, error) {
 	return changed(repeat(ctx, a.client, 0, service.Confirm, request))
 }
 
+// ConfirmPart spends a part of what was reserved with that id, and the rest comes back. A repeat tells how the reservation
+// ended, whatever the amount.
+func (a *Account) ConfirmPart(ctx context.Context, id RequestID, amount int64) (Changed, error) {
+	request := &pb.ConfirmRequest{Account: a.name, Id: id.message(), Amount: amount}
+	if amount < 1 {
+		err := &Error{Reason: ErrInvalidInput, Message: fmt.Sprintf("amount is %d, must be at least 1", amount)}
+		return Changed{Err: err}, err
+	}
+	return changed(repeat(ctx, a.client, 0, service.Confirm, request))
+}
+
+// Capture pays other accounts of the same namespace and unit from what was reserved with that id: each its amount, or none
+// any. The rest comes back. They know their legs by the id capture. The error is ErrTransferRefused if one of them does
+// not take its leg: the reservation is still held, and another capture has another id.
+func (a *Account) Capture(ctx context.Context, id, capture RequestID, legs map[string]int64) (Changed, error) {
+	request, err := a.capture(id, capture, legs)
+	if err != nil {
+		return Changed{Err: err}, err
+	}
+	return changed(repeat(ctx, a.client, 0, service.Confirm, request))
+}
+
 // Cancel gives back what was reserved with that id, or tells how the reservation ended before. A reservation that
 // arrives later gets nothing.
 func (a *Account) Cancel(ctx context.Context, id RequestID) (Changed, error) {
@@ -244,6 +267,7 @@ const (
 	DecisionSent         Decision = "SENT"         // open: the transfer has left and has not arrived; a repeat finishes it
 	DecisionDelivered    Decision = "DELIVERED"    // applied: the transfer arrived
 	DecisionReturned     Decision = "RETURNED"     // refused: the destination refused the transfer, and the amount is back
+	DecisionCommitted    Decision = "COMMITTED"    // open: several accounts are being paid; a repeat finishes it
 	// DecisionNeverSeen: the request may be on its way. Repeat it, or cancel it, so that it is refused when it arrives.
 	DecisionNeverSeen Decision = "NEVER_SEEN"
 	// DecisionForgotten: the id is older than what the account remembers. The request was applied, refused, or never seen.
@@ -259,6 +283,8 @@ type Found struct {
 	Deadline time.Time
 	// To is the destination of DecisionSent.
 	To string
+	// Legs are those of DecisionCommitted: the amount for each account.
+	Legs map[string]int64
 	// ForgottenUntil is for DecisionForgotten: requests created at this time or before may be forgotten.
 	ForgottenUntil time.Time
 }
@@ -274,6 +300,12 @@ func (a *Account) Find(ctx context.Context, id RequestID) (Found, error) {
 		Decision: Decision(strings.TrimPrefix(answer.Decision.String(), "DECISION_")),
 		Amount:   answer.Amount,
 		To:       answer.To,
+	}
+	for _, leg := range answer.Legs {
+		if found.Legs == nil {
+			found.Legs = map[string]int64{}
+		}
+		found.Legs[leg.To] = leg.Amount
 	}
 	if answer.Deadline != nil {
 		found.Deadline = answer.Deadline.AsTime()
@@ -385,4 +417,14 @@ func (a *Account) history(ctx context.Context, request *pb.GetHistoryRequest) (H
 // one does not take it: then the amount is back.
 func (a *Account) Transfer(ctx context.Context, id RequestID, amount int64, to string) (Changed, error) {
 	return changed(repeat(ctx, a.client, 0, service.Transfer, a.transfer(id, amount, to)))
+}
+
+// TransferLegs moves amounts to other accounts of the same namespace and unit: each gets its own, or none gets any. The
+// error is ErrTransferRefused if one of them does not take its leg.
+func (a *Account) TransferLegs(ctx context.Context, id RequestID, legs map[string]int64) (Changed, error) {
+	request, err := a.transferLegs(id, legs)
+	if err != nil {
+		return Changed{Err: err}, err
+	}
+	return changed(repeat(ctx, a.client, 0, service.Transfer, request))
 }

@@ -129,6 +129,31 @@ func TestATransferMovesAnAmountOnce(t *testing.T) {
 	has(t, to, 40, 0)
 }
 
+func TestSeveralAccountsArePaidOrNone(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	client := dial(t, shared.coordinator)
+	buyer, seller, fees := created(t, client, "/buyer", 100), created(t, client, "/seller", 0), created(t, client, "/fees", 0)
+	legs := map[string]int64{t.Name() + "/seller": 20, t.Name() + "/fees": 1}
+	gift := ringfence.NewRequestID("")
+	order, part := ringfence.NewRequestID(""), ringfence.NewRequestID("")
+	for _, held := range []ringfence.RequestID{order, part} {
+		must[ringfence.Changed](t)(buyer.Reserve(ctx, held, 30, time.Now().Add(time.Minute)))
+	}
+	for range 2 {
+		must[ringfence.Changed](t)(buyer.TransferLegs(ctx, gift, legs))
+		must[ringfence.Changed](t)(buyer.Capture(ctx, order, ringfence.NewRequestID(""), legs))
+	}
+	must[ringfence.Changed](t)(buyer.ConfirmPart(ctx, part, 5))
+	has(t, buyer, 53, 0)
+	has(t, seller, 40, 0)
+	has(t, fees, 2, 0)
+	fails(t, errorOf(buyer.TransferLegs(ctx, ringfence.NewRequestID(""), nil)), ringfence.ErrInvalidInput)
+	missing := map[string]int64{t.Name() + "/seller": 1, t.Name() + "/missing": 1}
+	fails(t, errorOf(buyer.TransferLegs(ctx, ringfence.NewRequestID(""), missing)), ringfence.ErrNoAccount)
+	has(t, buyer, 53, 0)
+}
+
 func TestLimitsUnitsAndReferencesAreKept(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)

@@ -66,6 +66,31 @@ func (a *Account) transfer(id RequestID, amount int64, to string) *pb.TransferRe
 	return &pb.TransferRequest{Account: a.name, Id: id.message(), Amount: amount, To: to, Reference: id.reference()}
 }
 
+// legsOf are legs in a message. Without any, a request would be another one.
+func legsOf(legs map[string]int64) ([]*pb.Leg, error) {
+	if len(legs) == 0 {
+		return nil, &Error{Reason: ErrInvalidInput, Message: "there are 0 legs, must be 1 to 16"}
+	}
+	var messages []*pb.Leg
+	for to, amount := range legs {
+		messages = append(messages, &pb.Leg{To: to, Amount: amount})
+	}
+	return messages, nil
+}
+
+func (a *Account) capture(id, capture RequestID, legs map[string]int64) (*pb.ConfirmRequest, error) {
+	messages, err := legsOf(legs)
+	request := &pb.ConfirmRequest{
+		Account: a.name, Id: id.message(), Legs: messages, CaptureId: capture.message(),
+	}
+	return request, err
+}
+
+func (a *Account) transferLegs(id RequestID, legs map[string]int64) (*pb.TransferRequest, error) {
+	messages, err := legsOf(legs)
+	return &pb.TransferRequest{Account: a.name, Id: id.message(), Legs: messages, Reference: id.reference()}, err
+}
+
 // Changed is the answer to a change.
 type Changed struct {
 	// Err is an *Error, or nil: the change took effect, now or by an earlier call with the same id.

@@ -24,7 +24,12 @@ fn hashed<const MAX: usize, T>(parts: &[&[u8]], hash: impl FnOnce(&[u8]) -> T) -
 
 /// XXH3-64 with [`HASH_SEED`] over `parts`, of which there are `MAX` bytes at most.
 pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
-    hashed::<MAX, _>(parts, |content| xxh3_64_with_seed(content, HASH_SEED))
+    hashed::<MAX, _>(parts, hash_of_text)
+}
+
+/// The same over one text of any length.
+pub(crate) fn hash_of_text(content: &[u8]) -> u64 {
+    xxh3_64_with_seed(content, HASH_SEED)
 }
 
 /// The key of the hashes of an account's ids: random, and secret. With a known one, a customer who chooses ids could find
@@ -36,7 +41,7 @@ pub struct HashKey(pub u128);
 impl HashKey {
     /// SipHash-1-3 with 128 bits (Aumasson and Bernstein, 2012) over `parts`, each with what ends it.
     fn hash(self, parts: &[&[u8]]) -> u128 {
-        const MAX: usize = 8 + REQUEST_NAME_LEN_MAX + ACCOUNT_NAME_LEN_MAX;
+        const MAX: usize = 16 + 2 * REQUEST_NAME_LEN_MAX + ACCOUNT_NAME_LEN_MAX;
         let hasher = SipHasher13::new_with_key(&self.0.to_le_bytes());
         hashed::<MAX, _>(parts, |content| hasher.hash(content).as_u128())
     }
@@ -63,13 +68,25 @@ impl TryFrom<String> for HashKey {
     }
 }
 
-/// 128 bits that are stored in place of names of any length: over `request, UTF-8 || 0xff`, and then `account || 0xff` if
-/// there is one. Neither has a byte 0xff. Never changes.
-pub(crate) fn digest_of(key: HashKey, request: &str, account: Option<&Account>) -> u128 {
+/// 128 bits that are stored in place of names of any length: over `request, UTF-8 || 0xff`; then `account || 0xff` of a
+/// credit; then the time of the reservation, u64 little-endian, and its name, of a capture. No name has a byte 0xff. Never
+/// changes.
+pub(crate) fn digest_of(
+    key: HashKey,
+    request: &str,
+    credit: Option<(&Account, Option<&RequestId>)>,
+) -> u128 {
     let (request, end) = (request.as_bytes(), &[0xff][..]);
-    match account {
+    match credit {
         None => key.hash(&[request, end]),
-        Some(Account(account)) => key.hash(&[request, end, account.as_bytes(), end]),
+        Some((Account(account), None)) => key.hash(&[request, end, account.as_bytes(), end]),
+        Some((Account(account), Some(reservation))) => {
+            let (time, name) = (
+                reservation.time_ms.to_le_bytes(),
+                reservation.name.as_bytes(),
+            );
+            key.hash(&[request, end, account.as_bytes(), end, &time, name])
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub mod counter;
 mod failure;
 mod id;
 mod layout;
+mod legs;
 pub mod limits;
 pub mod lock;
 pub mod memory;
@@ -69,6 +70,7 @@ pub use counter::{
 pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, HashKey, NameError, RequestId};
 pub use layout::{Layout, Manifest, ManifestError, Seen};
+pub use legs::{Leg, Legs, LegsError};
 pub use reference::{Reference, ReferenceError, Referenced};
 pub use spread::spread;
 pub use storage::{At, Manifests, NewAccount, Segments, StorageError, VersionedManifest};

@@ -70,6 +70,9 @@ pub const IDS_MAX: usize = 10_000_000;
 /// segments only make reads of the whole account dearer.
 pub const HOT_CHANGES_PER_S: u64 = 10_000;
 
+/// Most legs of one transfer or capture.
+pub const LEGS_MAX: usize = 16;
+
 /// Shortest time over which changes per second are counted, in ms.
 pub const RATE_MS_MIN: u64 = 1000;
 

@@ -13,7 +13,7 @@ use ringfence_client::{
     AcquireError, CounterFault, Effect, Failure, LatchError, NameError, ReshapeError, RingError,
     ShardError, TopologyError,
     counter::{
-        CounterError, ManifestError, NameError as CounterNameError, TermsError,
+        CounterError, LegsError, ManifestError, NameError as CounterNameError, TermsError,
         limits::{AMOUNT_MAX, IDS_MAX, LABELS_MAX, SEGMENTS_MAX},
         segment::Refusal,
     },
@@ -160,6 +160,7 @@ fn shard(error: &ShardError) -> Reason {
 pub(crate) fn counter(error: &CounterError) -> Error {
     let reason = match error {
         CounterError::Name(error) => return counter_name(error),
+        CounterError::Legs(error) => return legs(error),
         CounterError::Insufficient => Reason::Insufficient,
         CounterError::Cancelled => Reason::Cancelled,
         CounterError::UnknownReservation => Reason::UnknownReservation,
@@ -189,6 +190,10 @@ pub(crate) fn counter(error: &CounterError) -> Error {
         }) => {
             let limit = format!("at most {max_ms} ms for a request of that time");
             return Error::invalid("deadline", format!("{deadline_ms} ms"), limit);
+        }
+        CounterError::Refused(Refusal::AboveReserved { amount, reserved }) => {
+            let limit = format!("at most {reserved}: so much is reserved");
+            return Error::invalid("amount", amount, limit);
         }
         CounterError::Refused(refusal) => refused(refusal),
         CounterError::Storage(storage) => match storage.source.downcast_ref() {
@@ -252,8 +257,9 @@ fn refused(refusal: &Refusal) -> Reason {
         Refusal::TooManyIds { .. } => Reason::TooManyIds,
         Refusal::Full { .. } => Reason::OutOfRange,
         Refusal::Closed => Reason::AccountClosed,
-        Refusal::DeadlineTooLate { .. } => Reason::InvalidInput,
-        Refusal::NoLog => Reason::InvalidInput,
+        Refusal::DeadlineTooLate { .. } | Refusal::AboveReserved { .. } | Refusal::NoLog => {
+            Reason::InvalidInput
+        }
         Refusal::ClocksDiffer { .. } => Reason::ShardUnusable,
         _ => Reason::Unspecified,
     }
@@ -324,6 +330,11 @@ pub(crate) fn counter_name(error: &CounterNameError) -> Error {
 /// An amount that was refused.
 pub(crate) fn amount(value: i64) -> Error {
     Error::invalid("amount", value, format!("1 to {AMOUNT_MAX}"))
+}
+
+/// Legs that were refused.
+pub(crate) fn legs(error: &LegsError) -> Error {
+    Error::new(Reason::InvalidInput, error.to_string())
 }
 
 /// A term of an account that was refused.

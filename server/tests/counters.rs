@@ -6,8 +6,9 @@ use ringfence_api::{
     Error, Reason,
     v1::{
         Account, BatchChangeRequest, CancelRequest, Change, ConfirmRequest, CreateAccountRequest,
-        DeductRequest, DepositRequest, Durability, GetBalanceRequest, RequestId, ReservationState,
-        ReserveRequest, TransferRequest, change, counter_service_client::CounterServiceClient,
+        DeductRequest, DepositRequest, Durability, GetBalanceRequest, Leg, RequestId,
+        ReservationState, ReserveRequest, TransferRequest, change,
+        counter_service_client::CounterServiceClient,
     },
 };
 use tonic::{Code, transport::Channel};
@@ -123,6 +124,7 @@ async fn reservations_and_transfers() {
     let confirm = ConfirmRequest {
         account: account("from"),
         id: reservation.id.clone(),
+        ..ConfirmRequest::default()
     };
     let confirmed = counters.confirm(confirm).await.unwrap();
     assert_eq!(confirmed.into_inner().state(), ReservationState::Confirmed);
@@ -145,6 +147,105 @@ async fn reservations_and_transfers() {
     }
     assert_eq!(available(&mut counters, "from").await, (10, 0));
     assert_eq!(available(&mut counters, "to").await, (50, 0));
+}
+
+#[tokio::test]
+async fn money_goes_to_several_accounts_or_to_none() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["from", "seller", "fees"]).await;
+    counters
+        .deposit(DepositRequest {
+            account: account("from"),
+            id: id("gift"),
+            amount: 100,
+            ..DepositRequest::default()
+        })
+        .await
+        .unwrap();
+    let legs = |fees: i64| {
+        let leg = |(to, amount): (&str, i64)| Leg {
+            to: to.into(),
+            amount,
+        };
+        [("seller", 20), ("fees", fees)].map(leg).to_vec()
+    };
+    let transfer = TransferRequest {
+        account: account("from"),
+        id: id("move"),
+        legs: legs(3),
+        ..TransferRequest::default()
+    };
+    for _ in 0..2 {
+        counters.transfer(transfer.clone()).await.unwrap();
+    }
+    let order = id("order");
+    let created_at = order.clone().unwrap().created_at.unwrap();
+    let at = SystemTime::try_from(created_at).unwrap() + Duration::from_secs(60);
+    let reservation = ReserveRequest {
+        account: account("from"),
+        id: order,
+        amount: 50,
+        deadline: Some(at.into()),
+        ..ReserveRequest::default()
+    };
+    counters.reserve(reservation.clone()).await.unwrap();
+    let confirm = ConfirmRequest {
+        account: account("from"),
+        id: reservation.id,
+        legs: legs(2),
+        capture_id: id("capture"),
+        ..ConfirmRequest::default()
+    };
+    let wrong = [
+        (
+            ConfirmRequest {
+                amount: 5,
+                ..confirm.clone()
+            },
+            "amount",
+        ),
+        (
+            ConfirmRequest {
+                capture_id: None,
+                ..confirm.clone()
+            },
+            "capture_id.created_at",
+        ),
+        (
+            // Those that promised know the legs by this id, and refuse others from then on.
+            ConfirmRequest {
+                legs: legs(31),
+                capture_id: id("too much"),
+                ..confirm.clone()
+            },
+            "amount",
+        ),
+        (
+            ConfirmRequest {
+                legs: legs(0),
+                ..confirm.clone()
+            },
+            "legs.amount",
+        ),
+    ];
+    for (request, field) in wrong {
+        let refused = counters.confirm(request).await.unwrap_err();
+        let input = Error::from_status(&refused).input;
+        assert_eq!(input.expect(field).field, field);
+    }
+    for _ in 0..2 {
+        let confirmed = counters.confirm(confirm.clone()).await.unwrap();
+        assert_eq!(confirmed.into_inner().state(), ReservationState::Confirmed);
+    }
+    for (name, has) in [("from", 55), ("seller", 40), ("fees", 5)] {
+        assert_eq!(available(&mut counters, name).await, (has, 0), "{name}");
+    }
+    let both = TransferRequest {
+        to: "seller".into(),
+        ..transfer
+    };
+    let refused = counters.transfer(both).await.unwrap_err();
+    assert_eq!(Error::from_status(&refused).input.unwrap().field, "to");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use ringfence_client::{
     Client, Counter, Counters, Namespace,
-    counter::{Reference, Referenced, RequestId},
+    counter::{Account, AmountError, Leg, Legs, Reference, Referenced, RequestId},
 };
 
 use serde::Serialize;
@@ -49,6 +49,33 @@ pub(super) struct Under {
     /// Your reference for the log of the account: 32 hexadecimal digits, such as a UUID. A repeat keeps the first one
     #[arg(long, value_name = "HEX")]
     reference: Option<Reference>,
+}
+
+/// An account, and the amount that it receives.
+#[derive(Clone, Debug)]
+pub(super) struct LegText(Leg);
+
+impl FromStr for LegText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // An account may have a '=' in its name.
+        let Some((to, amount)) = text.rsplit_once('=') else {
+            return Err("must be ACCOUNT=AMOUNT".into());
+        };
+        Ok(Self(Leg {
+            to: Account::new(to).map_err(|error| error.to_string())?,
+            amount: amount
+                .parse()
+                .map_err(|error: AmountError| error.to_string())?,
+        }))
+    }
+}
+
+/// The legs of a transfer or a capture.
+pub(super) fn legs(legs: &[LegText]) -> Result<Legs, CliError> {
+    let legs = legs.iter().map(|LegText(leg)| leg.clone());
+    Legs::new(legs.collect()).map_err(|error| CliError::Usage(error.to_string()))
 }
 
 /// A request's id, in its printed form.

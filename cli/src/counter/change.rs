@@ -6,7 +6,7 @@ use ringfence_client::counter::{Amount, Ended, Reserved};
 
 use super::{
     CliError, EXIT_CODES,
-    account::{Id, One, Under},
+    account::{Id, LegText, One, Under, legs},
     error::answer,
     output::Output,
 };
@@ -50,7 +50,7 @@ pub(crate) struct Reserve {
     under: Under,
 }
 
-/// Confirm a reservation: the money is spent
+/// Confirm a reservation: the money is spent, or a part of it, or other accounts receive it
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Confirm {
@@ -59,6 +59,13 @@ pub(crate) struct Confirm {
     /// The id of the reservation
     #[arg(long, value_name = "MILLISECONDS:NAME")]
     id: Id,
+    /// Spend only this amount, in the smallest unit; the rest is available again
+    #[arg(long)]
+    amount: Option<String>,
+    /// An account that receives this amount of it: all of them or none, and the rest is available again. If one refuses,
+    /// the reservation is still held
+    #[arg(long = "to", value_name = "ACCOUNT=AMOUNT", conflicts_with = "amount")]
+    legs: Vec<LegText>,
 }
 
 /// Cancel a reservation: the money is available again. If the reservation arrives later, it is
@@ -130,7 +137,17 @@ impl Confirm {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
-        let ended = answer(id, true, counter.confirm(id)).await?;
+        let ended = match (&self.amount, &self.legs[..]) {
+            (Some(amount), _) => {
+                let part = counter.confirm_part(id, amount.parse()?);
+                answer(id, true, part).await?
+            }
+            (None, []) => answer(id, true, counter.confirm(id)).await?,
+            (None, to) => {
+                let (capture, legs) = (opened.counters.new_request(), legs(to)?);
+                answer(id, true, counter.capture(id, &capture, &legs)).await?
+            }
+        };
         let (outcome, what) = words(ended.outcome);
         if ended.outcome != Ended::Confirmed {
             return Err(CliError::Ended {

@@ -115,7 +115,7 @@ impl CliError {
 
 fn code(error: &CounterError) -> u8 {
     match error {
-        CounterError::Name(_) => USAGE,
+        CounterError::Name(_) | CounterError::Legs(_) => USAGE,
         CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }) => TOO_OLD,
         _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
         // A coordinator does not let the call pass, or its shards cannot serve it.
@@ -133,7 +133,7 @@ fn code(error: &CounterError) -> u8 {
 /// For a request that an earlier attempt may have applied: only an answer that every repeat gets is a failure.
 fn code_of_repeat(error: &CounterError) -> u8 {
     match error {
-        CounterError::Name(_) => USAGE,
+        CounterError::Name(_) | CounterError::Legs(_) => USAGE,
         CounterError::Refused(Refusal::TooOld { .. } | Refusal::IdExpired { .. }) => TOO_OLD,
         // The account may be created later, and the request repeated.
         CounterError::NoDestination { .. } => UNKNOWN,

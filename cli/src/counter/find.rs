@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ringfence_client::counter::{Found, segment::State};
+use ringfence_client::counter::{Found, Leg, segment::State};
 use serde::Serialize;
 
 use super::{
@@ -122,6 +122,16 @@ fn decided(account: &str, state: State, detail: &mut Detail) -> (&'static str, S
             detail.deadline_ms = Some(deadline_ms);
             let sentence = format!("{amount} set aside until {deadline_ms} ms since 1970");
             ("held", "open", sentence)
+        }
+        State::Committed(committed) => {
+            let leg = |leg: &Leg| format!("{} to {}", leg.amount, leg.to);
+            let legs: Vec<_> = committed.legs.iter().map(leg).collect();
+            let sentence = format!(
+                "{} on the way; to finish it: ringfence counter sweep {account}",
+                legs.join(", ")
+            );
+            detail.amount = Some(committed.legs.sum().to_string());
+            ("committed", "open", sentence)
         }
         State::Sent { amount, to } => {
             let sentence = format!(

@@ -20,10 +20,10 @@ use ringfence_coordinator::name::Namespace;
 use ringfence_ring::ShardId;
 use ringfence_segment_lock::{
     Account, AccountEffect, AccountHistory, Amount, Balance, BalanceAfter, Changed, CounterError,
-    Details, Durability, Ended, Found, HistoryCursor, Inspection, LostSegment, LostSegments,
-    ManifestError, Reference, Referenced, RequestId, Reserved, Seen, Swept, Terms,
+    Details, Durability, Ended, Found, HistoryCursor, Inspection, Leg, Legs, LostSegment,
+    LostSegments, ManifestError, Reference, Referenced, RequestId, Reserved, Seen, Swept, Terms,
     limits::SEGMENTS_MAX,
-    segment::{CreditId, Effect, EffectKind, SegmentView, State},
+    segment::{Committed, CreditId, Effect, EffectKind, SegmentView, State},
 };
 use tonic::Status;
 
@@ -73,7 +73,7 @@ macro_rules! call {
 macro_rules! change {
     ($counter:expr, $within:expr, $method:ident, $message:expr) => {
         call!($counter, $within, $method, $message)
-            .map_err(|error| failed::counter(error, &$counter.account, None))
+            .map_err(|error| failed::counter(error, &$counter.account, &[]))
     };
 }
 
@@ -217,8 +217,45 @@ impl RemoteCounter {
         let request = ConfirmRequest {
             account: self.place(),
             id: Some(request_id(id)),
+            ..ConfirmRequest::default()
         };
-        let answer = change!(self, ANSWER_WITHIN, confirm, request)?;
+        self.end(request).await
+    }
+
+    pub(crate) async fn confirm_part(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+    ) -> Result<Changed<Ended>, CounterError> {
+        let request = ConfirmRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+            amount: amount.get(),
+            ..ConfirmRequest::default()
+        };
+        self.end(request).await
+    }
+
+    pub(crate) async fn capture(
+        &self,
+        id: &RequestId,
+        capture: &RequestId,
+        legs: &Legs,
+    ) -> Result<Changed<Ended>, CounterError> {
+        let request = ConfirmRequest {
+            account: self.place(),
+            id: Some(request_id(id)),
+            amount: 0,
+            legs: messages(legs),
+            capture_id: Some(request_id(capture)),
+        };
+        self.end(request).await
+    }
+
+    async fn end(&self, request: ConfirmRequest) -> Result<Changed<Ended>, CounterError> {
+        let to = receivers(&request.legs);
+        let answer = call!(self, ANSWER_WITHIN, confirm, request);
+        let answer = answer.map_err(|error| failed::counter(error, &self.account, &to))?;
         Ok(changed(ended(answer.state())?, answer.balance))
     }
 
@@ -244,10 +281,30 @@ impl RemoteCounter {
             amount: amount.get(),
             to: to.account.as_str().to_owned(),
             reference,
+            legs: Vec::new(),
         };
         let moved = call!(self, ANSWER_WITHIN, transfer, request);
-        let moved =
-            moved.map_err(|error| failed::counter(error, &self.account, Some(&to.account)))?;
+        let to = [to.account.clone()];
+        let moved = moved.map_err(|error| failed::counter(error, &self.account, &to))?;
+        Ok(changed((), moved.balance))
+    }
+
+    pub(crate) async fn transfer_legs(
+        &self,
+        request: impl Into<Referenced<'_>>,
+        legs: &Legs,
+    ) -> Result<Changed, CounterError> {
+        let (id, reference) = named(request);
+        let request = TransferRequest {
+            account: self.place(),
+            id,
+            reference,
+            legs: messages(legs),
+            ..TransferRequest::default()
+        };
+        let to = receivers(&request.legs);
+        let moved = call!(self, ANSWER_WITHIN, transfer, request);
+        let moved = moved.map_err(|error| failed::counter(error, &self.account, &to))?;
         Ok(changed((), moved.balance))
     }
 
@@ -319,7 +376,7 @@ impl RemoteCounter {
     }
 
     fn unread(&self, error: Failed) -> CounterError {
-        failed::of_read(failed::counter(error, &self.account, None))
+        failed::of_read(failed::counter(error, &self.account, &[]))
     }
 
     async fn read(&self) -> Result<GetAccountResponse, CounterError> {
@@ -381,7 +438,7 @@ impl RemoteCounter {
         let failures = swept.failures.into_iter().map(|failure| {
             let error = Error::from_detail(failure.error.unwrap_or_default(), failure.message);
             let repeats = false;
-            failed::counter(Failed { error, repeats }, &self.account, None)
+            failed::counter(Failed { error, repeats }, &self.account, &[])
         });
         Ok(Swept {
             expired: count(swept.expired),
@@ -409,6 +466,35 @@ pub(super) fn request_id(id: &RequestId) -> v1::RequestId {
         created_at: Some(time(id.time_ms())),
         name: id.name().to_owned(),
     }
+}
+
+fn messages(legs: &Legs) -> Vec<v1::Leg> {
+    let leg = |leg: &Leg| v1::Leg {
+        to: leg.to.as_str().to_owned(),
+        amount: leg.amount.get(),
+    };
+    legs.iter().map(leg).collect()
+}
+
+fn receivers(legs: &[v1::Leg]) -> Vec<Account> {
+    let names = legs.iter().map(|leg| Account::new(&leg.to));
+    names.filter_map(Result::ok).collect()
+}
+
+fn committed(found: &FindResponse) -> Option<Committed> {
+    let leg = |leg: &v1::Leg| {
+        Some(Leg {
+            to: Account::new(&leg.to).ok()?,
+            amount: Amount::new(leg.amount).ok()?,
+        })
+    };
+    let legs = found.legs.iter().map(leg).collect::<Option<_>>()?;
+    let capture = match &found.capture_id {
+        None => None,
+        Some(id) => Some(RequestId::new(millis(id.created_at?), &id.name).ok()?),
+    };
+    let legs = Legs::new(legs).ok()?;
+    Some(Committed { legs, capture })
 }
 
 /// The id and the reference of a request, as in a message.
@@ -472,6 +558,7 @@ fn effect(found: v1::AccountEffect) -> Option<AccountEffect> {
         Kind::Received => EffectKind::Received(CreditId {
             id: id()?,
             from: account()?,
+            reservation: None,
         }),
         Kind::Lent => EffectKind::Lent {
             to: found.other_segment,
@@ -523,6 +610,7 @@ fn decision(found: FindResponse) -> Result<Found, CounterError> {
             amount: amount()?,
             to: Account::new(&found.to).map_err(|_| malformed())?,
         },
+        Decision::Committed => State::Committed(Box::new(committed(&found).ok_or_else(malformed)?)),
         Decision::Delivered => State::Delivered,
         Decision::Returned => State::Returned,
         Decision::Unspecified => return Err(malformed()),
@@ -541,7 +629,7 @@ fn page(page: Result<ListAccountsResponse, Status>) -> AccountListPage {
             Some(failure) => {
                 let error = Error::from_detail(failure.error.unwrap_or_default(), failure.message);
                 let repeats = false;
-                Err(failed::counter(Failed { error, repeats }, &account, None))
+                Err(failed::counter(Failed { error, repeats }, &account, &[]))
             }
         };
         Some(ListedAccount { account, found })

@@ -7,28 +7,45 @@ use ringfence_segment_lock::{Account, CounterError, ServiceError, segment::Refus
 use super::reach::Failed;
 
 /// What a coordinator's error about `account`, or about a transfer to `to`, says.
-pub(super) fn counter(failed: Failed, account: &Account, to: Option<&Account>) -> CounterError {
+pub(super) fn counter(failed: Failed, account: &Account, to: &[Account]) -> CounterError {
     let Failed { error, repeats } = &failed;
     if *repeats && !tells_effect(error.reason) {
         return unnamed(failed);
     }
     let account = || account.clone();
+    let to = named_in(&error.message, to);
     match (error.reason, to) {
         (Reason::Insufficient, _) => CounterError::Insufficient,
         (Reason::Cancelled, _) => CounterError::Cancelled,
         (Reason::UnknownReservation, _) => CounterError::UnknownReservation,
-        (Reason::TransferRefused, Some(to)) => CounterError::TransferRefused { to: to.clone() },
+        (Reason::TransferRefused, Some(to)) => CounterError::TransferRefused { to },
         (Reason::TransferUnfinished, _) => CounterError::TransferUnfinished {
             because: Box::new(unnamed(failed)),
         },
         (Reason::NoAccount, Some(to)) if error.effect == api::Effect::None => {
-            CounterError::NoDestination { to: to.clone() }
+            CounterError::NoDestination { to }
         }
         (Reason::NoAccount, _) => CounterError::NoAccount { account: account() },
         (Reason::AccountExists, _) => CounterError::AccountExists { account: account() },
         (Reason::IdConflict, _) => Refusal::Conflict.into(),
         (Reason::AccountClosed, _) => Refusal::Closed.into(),
         _ => unnamed(failed),
+    }
+}
+
+/// The destination that an error is about.
+fn named_in(message: &str, to: &[Account]) -> Option<Account> {
+    let is_about = |to: &&Account| {
+        let to = Account::clone(to);
+        let errors = [
+            CounterError::TransferRefused { to: to.clone() },
+            CounterError::NoDestination { to },
+        ];
+        errors.iter().any(|error| error.to_string() == message)
+    };
+    match to {
+        [only] => Some(only.clone()),
+        several => several.iter().find(is_about).cloned(),
     }
 }
 
@@ -109,7 +126,7 @@ mod tests {
         counter(
             Failed { error, repeats },
             &Account::new("coins").unwrap(),
-            None,
+            &[],
         )
     }
 

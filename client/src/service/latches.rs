@@ -95,7 +95,7 @@ impl RemoteLatch {
     fn failed(&self, failed: Failed) -> LatchError {
         match failed.error.reason {
             Reason::SegmentLost => LatchError::Lost(self.name.clone()),
-            _ => failed::counter(failed, &self.name, None).into(),
+            _ => failed::counter(failed, &self.name, &[]).into(),
         }
     }
 }

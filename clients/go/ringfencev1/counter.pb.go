@@ -171,6 +171,9 @@ const (
 	// The id is older than what the account remembers: the request was applied, refused, or
 	// never seen.
 	Decision_DECISION_FORGOTTEN Decision = 11
+	// Open: several accounts are being paid, and each has promised to receive its leg. A repeat,
+	// or a sweep, finishes it.
+	Decision_DECISION_COMMITTED Decision = 12
 )
 
 // Enum value maps for Decision.
@@ -188,6 +191,7 @@ var (
 		9:  "DECISION_RETURNED",
 		10: "DECISION_NEVER_SEEN",
 		11: "DECISION_FORGOTTEN",
+		12: "DECISION_COMMITTED",
 	}
 	Decision_value = map[string]int32{
 		"DECISION_UNSPECIFIED":  0,
@@ -202,6 +206,7 @@ var (
 		"DECISION_RETURNED":     9,
 		"DECISION_NEVER_SEEN":   10,
 		"DECISION_FORGOTTEN":    11,
+		"DECISION_COMMITTED":    12,
 	}
 )
 
@@ -1302,7 +1307,14 @@ type ConfirmRequest struct {
 	// The account.
 	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
 	// The id of the reservation.
-	Id            *RequestId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Id *RequestId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The amount to spend, in the smallest unit; the rest comes back. 0, or with legs: all of it.
+	Amount int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	// Accounts to pay from it, all or nothing, in place of `amount`; the rest comes back. Each is
+	// asked first: if one refuses, the reservation is still held.
+	Legs []*Leg `protobuf:"bytes,4,rep,name=legs,proto3" json:"legs,omitempty"`
+	// Needed with legs: an id by which those accounts know them. After a refusal, another one.
+	CaptureId     *RequestId `protobuf:"bytes,5,opt,name=capture_id,json=captureId,proto3" json:"capture_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1351,6 +1363,82 @@ func (x *ConfirmRequest) GetId() *RequestId {
 	return nil
 }
 
+func (x *ConfirmRequest) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *ConfirmRequest) GetLegs() []*Leg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
+func (x *ConfirmRequest) GetCaptureId() *RequestId {
+	if x != nil {
+		return x.CaptureId
+	}
+	return nil
+}
+
+// What one account receives.
+type Leg struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the account, of the same namespace: 1 to 255 bytes.
+	To string `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
+	// The amount, in the smallest unit: at least 1.
+	Amount        int64 `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leg) Reset() {
+	*x = Leg{}
+	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leg) ProtoMessage() {}
+
+func (x *Leg) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leg.ProtoReflect.Descriptor instead.
+func (*Leg) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Leg) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *Leg) GetAmount() int64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
 // The end of the reservation.
 type ConfirmResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1364,7 +1452,7 @@ type ConfirmResponse struct {
 
 func (x *ConfirmResponse) Reset() {
 	*x = ConfirmResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1464,7 @@ func (x *ConfirmResponse) String() string {
 func (*ConfirmResponse) ProtoMessage() {}
 
 func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[14]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1477,7 @@ func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{14}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ConfirmResponse) GetState() ReservationState {
@@ -1419,7 +1507,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1519,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[15]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1532,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{15}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelRequest) GetAccount() *Account {
@@ -1474,7 +1562,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1574,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[16]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1587,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{16}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelResponse) GetState() ReservationState {
@@ -1523,20 +1611,24 @@ type TransferRequest struct {
 	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
 	// The id of the request.
 	Id *RequestId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// The amount, in the smallest unit: at least 1.
+	// The amount, in the smallest unit: at least 1. 0 with legs.
 	Amount int64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
-	// The name of the destination, an account of the same namespace: 1 to 255 bytes.
+	// The name of the destination, an account of the same namespace: 1 to 255 bytes. Empty with
+	// legs.
 	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	// 16 bytes of the caller's choice that the account's log keeps with the effect. Empty: none. A
 	// repeat keeps those of the first call. Refused if the account has no log.
-	Reference     []byte `protobuf:"bytes,5,opt,name=reference,proto3" json:"reference,omitempty"`
+	Reference []byte `protobuf:"bytes,5,opt,name=reference,proto3" json:"reference,omitempty"`
+	// In place of `amount` and `to`: 1 to 16 legs, each to another account, all or nothing. Each
+	// account is asked first: if one refuses, nothing moves.
+	Legs          []*Leg `protobuf:"bytes,6,rep,name=legs,proto3" json:"legs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1640,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[17]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1653,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{17}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TransferRequest) GetAccount() *Account {
@@ -1599,6 +1691,13 @@ func (x *TransferRequest) GetReference() []byte {
 	return nil
 }
 
+func (x *TransferRequest) GetLegs() []*Leg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
 // The amount has arrived, now or by an earlier call with the same id.
 type TransferResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1610,7 +1709,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1721,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[18]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1734,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{18}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TransferResponse) GetBalance() *BalanceAfter {
@@ -1656,7 +1755,7 @@ type BatchChangeRequest struct {
 
 func (x *BatchChangeRequest) Reset() {
 	*x = BatchChangeRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1767,7 @@ func (x *BatchChangeRequest) String() string {
 func (*BatchChangeRequest) ProtoMessage() {}
 
 func (x *BatchChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[19]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1780,7 @@ func (x *BatchChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchChangeRequest.ProtoReflect.Descriptor instead.
 func (*BatchChangeRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{19}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BatchChangeRequest) GetChanges() []*Change {
@@ -1711,7 +1810,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1822,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[20]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1835,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{20}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Change) GetRequest() isChange_Request {
@@ -1857,7 +1956,7 @@ type BatchChangeResponse struct {
 
 func (x *BatchChangeResponse) Reset() {
 	*x = BatchChangeResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1968,7 @@ func (x *BatchChangeResponse) String() string {
 func (*BatchChangeResponse) ProtoMessage() {}
 
 func (x *BatchChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[21]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1981,7 @@ func (x *BatchChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchChangeResponse.ProtoReflect.Descriptor instead.
 func (*BatchChangeResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{21}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BatchChangeResponse) GetAnswers() []*ChangeAnswer {
@@ -1908,7 +2007,7 @@ type ChangeAnswer struct {
 
 func (x *ChangeAnswer) Reset() {
 	*x = ChangeAnswer{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2019,7 @@ func (x *ChangeAnswer) String() string {
 func (*ChangeAnswer) ProtoMessage() {}
 
 func (x *ChangeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[22]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2032,7 @@ func (x *ChangeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAnswer.ProtoReflect.Descriptor instead.
 func (*ChangeAnswer) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{22}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ChangeAnswer) GetFailure() *AccountFailure {
@@ -1970,7 +2069,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2081,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[23]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2094,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{23}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FindRequest) GetAccount() *Account {
@@ -2025,13 +2124,17 @@ type FindResponse struct {
 	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	// DECISION_FORGOTTEN: requests created at this time or before may be forgotten.
 	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// DECISION_COMMITTED: what the accounts receive.
+	Legs []*Leg `protobuf:"bytes,6,rep,name=legs,proto3" json:"legs,omitempty"`
+	// DECISION_COMMITTED, of a reservation: the id by which the accounts know their legs.
+	CaptureId     *RequestId `protobuf:"bytes,7,opt,name=capture_id,json=captureId,proto3" json:"capture_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindResponse) Reset() {
 	*x = FindResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2146,7 @@ func (x *FindResponse) String() string {
 func (*FindResponse) ProtoMessage() {}
 
 func (x *FindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[24]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2159,7 @@ func (x *FindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindResponse.ProtoReflect.Descriptor instead.
 func (*FindResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{24}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FindResponse) GetDecision() Decision {
@@ -2094,6 +2197,20 @@ func (x *FindResponse) GetForgottenUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *FindResponse) GetLegs() []*Leg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
+func (x *FindResponse) GetCaptureId() *RequestId {
+	if x != nil {
+		return x.CaptureId
+	}
+	return nil
+}
+
 // The effects to read.
 type GetHistoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2112,7 +2229,7 @@ type GetHistoryRequest struct {
 
 func (x *GetHistoryRequest) Reset() {
 	*x = GetHistoryRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2241,7 @@ func (x *GetHistoryRequest) String() string {
 func (*GetHistoryRequest) ProtoMessage() {}
 
 func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[25]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2254,7 @@ func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{25}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetHistoryRequest) GetAccount() *Account {
@@ -2186,7 +2303,7 @@ type GetHistoryResponse struct {
 
 func (x *GetHistoryResponse) Reset() {
 	*x = GetHistoryResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2315,7 @@ func (x *GetHistoryResponse) String() string {
 func (*GetHistoryResponse) ProtoMessage() {}
 
 func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[26]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2328,7 @@ func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{26}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetHistoryResponse) GetEffects() []*AccountEffect {
@@ -2278,7 +2395,7 @@ type AccountEffect struct {
 
 func (x *AccountEffect) Reset() {
 	*x = AccountEffect{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +2407,7 @@ func (x *AccountEffect) String() string {
 func (*AccountEffect) ProtoMessage() {}
 
 func (x *AccountEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[27]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2420,7 @@ func (x *AccountEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountEffect.ProtoReflect.Descriptor instead.
 func (*AccountEffect) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{27}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AccountEffect) GetSegment() uint32 {
@@ -2408,7 +2525,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2420,7 +2537,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[28]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2433,7 +2550,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{28}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetAccountRequest) GetAccount() *Account {
@@ -2457,7 +2574,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2586,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[29]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2599,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{29}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetAccountResponse) GetHomes() uint32 {
@@ -2520,7 +2637,7 @@ type AccountSegments struct {
 
 func (x *AccountSegments) Reset() {
 	*x = AccountSegments{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2649,7 @@ func (x *AccountSegments) String() string {
 func (*AccountSegments) ProtoMessage() {}
 
 func (x *AccountSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[30]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2662,7 @@ func (x *AccountSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegments.ProtoReflect.Descriptor instead.
 func (*AccountSegments) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{30}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AccountSegments) GetPresent() []*AccountSegment {
@@ -2617,7 +2734,7 @@ type AccountSegment struct {
 
 func (x *AccountSegment) Reset() {
 	*x = AccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2746,7 @@ func (x *AccountSegment) String() string {
 func (*AccountSegment) ProtoMessage() {}
 
 func (x *AccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[31]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2759,7 @@ func (x *AccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountSegment.ProtoReflect.Descriptor instead.
 func (*AccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{31}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AccountSegment) GetIndex() uint32 {
@@ -2714,7 +2831,7 @@ type LostAccountSegment struct {
 
 func (x *LostAccountSegment) Reset() {
 	*x = LostAccountSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2843,7 @@ func (x *LostAccountSegment) String() string {
 func (*LostAccountSegment) ProtoMessage() {}
 
 func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[32]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2856,7 @@ func (x *LostAccountSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostAccountSegment.ProtoReflect.Descriptor instead.
 func (*LostAccountSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{32}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LostAccountSegment) GetIndex() uint32 {
@@ -2771,7 +2888,7 @@ type LastSeenSegment struct {
 
 func (x *LastSeenSegment) Reset() {
 	*x = LastSeenSegment{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2900,7 @@ func (x *LastSeenSegment) String() string {
 func (*LastSeenSegment) ProtoMessage() {}
 
 func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[33]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2913,7 @@ func (x *LastSeenSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastSeenSegment.ProtoReflect.Descriptor instead.
 func (*LastSeenSegment) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{33}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LastSeenSegment) GetAmount() int64 {
@@ -2835,7 +2952,7 @@ type ListAccountsRequest struct {
 
 func (x *ListAccountsRequest) Reset() {
 	*x = ListAccountsRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +2964,7 @@ func (x *ListAccountsRequest) String() string {
 func (*ListAccountsRequest) ProtoMessage() {}
 
 func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[34]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +2977,7 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{34}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListAccountsRequest) GetNamespace() string {
@@ -2899,7 +3016,7 @@ type ListAccountsResponse struct {
 
 func (x *ListAccountsResponse) Reset() {
 	*x = ListAccountsResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +3028,7 @@ func (x *ListAccountsResponse) String() string {
 func (*ListAccountsResponse) ProtoMessage() {}
 
 func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[35]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3041,7 @@ func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
 func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{35}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListAccountsResponse) GetShard() string {
@@ -2963,7 +3080,7 @@ type ListedAccount struct {
 
 func (x *ListedAccount) Reset() {
 	*x = ListedAccount{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3092,7 @@ func (x *ListedAccount) String() string {
 func (*ListedAccount) ProtoMessage() {}
 
 func (x *ListedAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[36]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3105,7 @@ func (x *ListedAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListedAccount.ProtoReflect.Descriptor instead.
 func (*ListedAccount) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{36}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListedAccount) GetName() string {
@@ -3025,7 +3142,7 @@ type ResegmentAccountRequest struct {
 
 func (x *ResegmentAccountRequest) Reset() {
 	*x = ResegmentAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3154,7 @@ func (x *ResegmentAccountRequest) String() string {
 func (*ResegmentAccountRequest) ProtoMessage() {}
 
 func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[37]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3167,7 @@ func (x *ResegmentAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountRequest.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{37}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResegmentAccountRequest) GetAccount() *Account {
@@ -3076,7 +3193,7 @@ type ResegmentAccountResponse struct {
 
 func (x *ResegmentAccountResponse) Reset() {
 	*x = ResegmentAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3088,7 +3205,7 @@ func (x *ResegmentAccountResponse) String() string {
 func (*ResegmentAccountResponse) ProtoMessage() {}
 
 func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[38]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3101,7 +3218,7 @@ func (x *ResegmentAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResegmentAccountResponse.ProtoReflect.Descriptor instead.
 func (*ResegmentAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{38}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
 }
 
 // Labels of an account: names and values of the callers' choice.
@@ -3119,7 +3236,7 @@ type LabelAccountRequest struct {
 
 func (x *LabelAccountRequest) Reset() {
 	*x = LabelAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3248,7 @@ func (x *LabelAccountRequest) String() string {
 func (*LabelAccountRequest) ProtoMessage() {}
 
 func (x *LabelAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[39]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3261,7 @@ func (x *LabelAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelAccountRequest.ProtoReflect.Descriptor instead.
 func (*LabelAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{39}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LabelAccountRequest) GetAccount() *Account {
@@ -3177,7 +3294,7 @@ type LabelAccountResponse struct {
 
 func (x *LabelAccountResponse) Reset() {
 	*x = LabelAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3306,7 @@ func (x *LabelAccountResponse) String() string {
 func (*LabelAccountResponse) ProtoMessage() {}
 
 func (x *LabelAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[40]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3319,7 @@ func (x *LabelAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelAccountResponse.ProtoReflect.Descriptor instead.
 func (*LabelAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{40}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
 }
 
 // The account to close.
@@ -3216,7 +3333,7 @@ type CloseAccountRequest struct {
 
 func (x *CloseAccountRequest) Reset() {
 	*x = CloseAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3345,7 @@ func (x *CloseAccountRequest) String() string {
 func (*CloseAccountRequest) ProtoMessage() {}
 
 func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[41]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3358,7 @@ func (x *CloseAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountRequest.ProtoReflect.Descriptor instead.
 func (*CloseAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{41}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CloseAccountRequest) GetAccount() *Account {
@@ -3260,7 +3377,7 @@ type CloseAccountResponse struct {
 
 func (x *CloseAccountResponse) Reset() {
 	*x = CloseAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3389,7 @@ func (x *CloseAccountResponse) String() string {
 func (*CloseAccountResponse) ProtoMessage() {}
 
 func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[42]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3402,7 @@ func (x *CloseAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseAccountResponse.ProtoReflect.Descriptor instead.
 func (*CloseAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{42}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
 }
 
 // The account to delete.
@@ -3299,7 +3416,7 @@ type DeleteAccountRequest struct {
 
 func (x *DeleteAccountRequest) Reset() {
 	*x = DeleteAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3311,7 +3428,7 @@ func (x *DeleteAccountRequest) String() string {
 func (*DeleteAccountRequest) ProtoMessage() {}
 
 func (x *DeleteAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[43]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3324,7 +3441,7 @@ func (x *DeleteAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAccountRequest.ProtoReflect.Descriptor instead.
 func (*DeleteAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{43}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteAccountRequest) GetAccount() *Account {
@@ -3343,7 +3460,7 @@ type DeleteAccountResponse struct {
 
 func (x *DeleteAccountResponse) Reset() {
 	*x = DeleteAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +3472,7 @@ func (x *DeleteAccountResponse) String() string {
 func (*DeleteAccountResponse) ProtoMessage() {}
 
 func (x *DeleteAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[44]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +3485,7 @@ func (x *DeleteAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAccountResponse.ProtoReflect.Descriptor instead.
 func (*DeleteAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{44}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{45}
 }
 
 // The account to sweep.
@@ -3382,7 +3499,7 @@ type SweepAccountRequest struct {
 
 func (x *SweepAccountRequest) Reset() {
 	*x = SweepAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3394,7 +3511,7 @@ func (x *SweepAccountRequest) String() string {
 func (*SweepAccountRequest) ProtoMessage() {}
 
 func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[45]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3407,7 +3524,7 @@ func (x *SweepAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountRequest.ProtoReflect.Descriptor instead.
 func (*SweepAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{45}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SweepAccountRequest) GetAccount() *Account {
@@ -3438,7 +3555,7 @@ type SweepAccountResponse struct {
 
 func (x *SweepAccountResponse) Reset() {
 	*x = SweepAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3567,7 @@ func (x *SweepAccountResponse) String() string {
 func (*SweepAccountResponse) ProtoMessage() {}
 
 func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[46]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3580,7 @@ func (x *SweepAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepAccountResponse.ProtoReflect.Descriptor instead.
 func (*SweepAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{46}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SweepAccountResponse) GetExpired() uint64 {
@@ -3521,7 +3638,7 @@ type AccountFailure struct {
 
 func (x *AccountFailure) Reset() {
 	*x = AccountFailure{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3650,7 @@ func (x *AccountFailure) String() string {
 func (*AccountFailure) ProtoMessage() {}
 
 func (x *AccountFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[47]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3663,7 @@ func (x *AccountFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountFailure.ProtoReflect.Descriptor instead.
 func (*AccountFailure) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{47}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AccountFailure) GetError() *ErrorDetail {
@@ -3574,7 +3691,7 @@ type AcceptAccountRequest struct {
 
 func (x *AcceptAccountRequest) Reset() {
 	*x = AcceptAccountRequest{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[48]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3703,7 @@ func (x *AcceptAccountRequest) String() string {
 func (*AcceptAccountRequest) ProtoMessage() {}
 
 func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[48]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3716,7 @@ func (x *AcceptAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountRequest.ProtoReflect.Descriptor instead.
 func (*AcceptAccountRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{48}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AcceptAccountRequest) GetAccount() *Account {
@@ -3620,7 +3737,7 @@ type AcceptAccountResponse struct {
 
 func (x *AcceptAccountResponse) Reset() {
 	*x = AcceptAccountResponse{}
-	mi := &file_ringfence_v1_counter_proto_msgTypes[49]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3749,7 @@ func (x *AcceptAccountResponse) String() string {
 func (*AcceptAccountResponse) ProtoMessage() {}
 
 func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_counter_proto_msgTypes[49]
+	mi := &file_ringfence_v1_counter_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3762,7 @@ func (x *AcceptAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptAccountResponse.ProtoReflect.Descriptor instead.
 func (*AcceptAccountResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{49}
+	return file_ringfence_v1_counter_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AcceptAccountResponse) GetBefore() *AccountSegments {
@@ -3727,10 +3844,17 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\treference\x18\x05 \x01(\fR\treference\"}\n" +
 	"\x0fReserveResponse\x124\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
-	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"j\n" +
+	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"\xe1\x01\n" +
 	"\x0eConfirmRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
-	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"}\n" +
+	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12\x16\n" +
+	"\x06amount\x18\x03 \x01(\x03R\x06amount\x12%\n" +
+	"\x04legs\x18\x04 \x03(\v2\x11.ringfence.v1.LegR\x04legs\x126\n" +
+	"\n" +
+	"capture_id\x18\x05 \x01(\v2\x17.ringfence.v1.RequestIdR\tcaptureId\"-\n" +
+	"\x03Leg\x12\x0e\n" +
+	"\x02to\x18\x01 \x01(\tR\x02to\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"}\n" +
 	"\x0fConfirmResponse\x124\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
 	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"i\n" +
@@ -3739,13 +3863,14 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"|\n" +
 	"\x0eCancelResponse\x124\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1e.ringfence.v1.ReservationStateR\x05state\x124\n" +
-	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"\xb1\x01\n" +
+	"\abalance\x18\x02 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"\xd8\x01\n" +
 	"\x0fTransferRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\x12\x16\n" +
 	"\x06amount\x18\x03 \x01(\x03R\x06amount\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\tR\x02to\x12\x1c\n" +
-	"\treference\x18\x05 \x01(\fR\treference\"H\n" +
+	"\treference\x18\x05 \x01(\fR\treference\x12%\n" +
+	"\x04legs\x18\x06 \x03(\v2\x11.ringfence.v1.LegR\x04legs\"H\n" +
 	"\x10TransferResponse\x124\n" +
 	"\abalance\x18\x01 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"D\n" +
 	"\x12BatchChangeRequest\x12.\n" +
@@ -3766,13 +3891,16 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\abalance\x18\x03 \x01(\v2\x1a.ringfence.v1.BalanceAfterR\abalance\"g\n" +
 	"\vFindRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12'\n" +
-	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"\xe7\x01\n" +
+	"\x02id\x18\x02 \x01(\v2\x17.ringfence.v1.RequestIdR\x02id\"\xc6\x02\n" +
 	"\fFindResponse\x122\n" +
 	"\bdecision\x18\x01 \x01(\x0e2\x16.ringfence.v1.DecisionR\bdecision\x12\x16\n" +
 	"\x06amount\x18\x02 \x01(\x03R\x06amount\x126\n" +
 	"\bdeadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\tR\x02to\x12C\n" +
-	"\x0fforgotten_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"\xa4\x01\n" +
+	"\x0fforgotten_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\x12%\n" +
+	"\x04legs\x18\x06 \x03(\v2\x11.ringfence.v1.LegR\x04legs\x126\n" +
+	"\n" +
+	"capture_id\x18\a \x01(\v2\x17.ringfence.v1.RequestIdR\tcaptureId\"\xa4\x01\n" +
 	"\x11GetHistoryRequest\x12/\n" +
 	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x120\n" +
@@ -3895,7 +4023,7 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x16RESERVATION_STATE_HELD\x10\x01\x12\x1f\n" +
 	"\x1bRESERVATION_STATE_CONFIRMED\x10\x02\x12\x1f\n" +
 	"\x1bRESERVATION_STATE_CANCELLED\x10\x03\x12\x1d\n" +
-	"\x19RESERVATION_STATE_EXPIRED\x10\x04*\x9e\x02\n" +
+	"\x19RESERVATION_STATE_EXPIRED\x10\x04*\xb6\x02\n" +
 	"\bDecision\x12\x18\n" +
 	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rDECISION_DONE\x10\x01\x12\x19\n" +
@@ -3909,7 +4037,8 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\x11DECISION_RETURNED\x10\t\x12\x17\n" +
 	"\x13DECISION_NEVER_SEEN\x10\n" +
 	"\x12\x16\n" +
-	"\x12DECISION_FORGOTTEN\x10\v*\xda\x02\n" +
+	"\x12DECISION_FORGOTTEN\x10\v\x12\x16\n" +
+	"\x12DECISION_COMMITTED\x10\f*\xda\x02\n" +
 	"\n" +
 	"EffectKind\x12\x1b\n" +
 	"\x17EFFECT_KIND_UNSPECIFIED\x10\x00\x12\x19\n" +
@@ -3970,7 +4099,7 @@ func file_ringfence_v1_counter_proto_rawDescGZIP() []byte {
 }
 
 var file_ringfence_v1_counter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_ringfence_v1_counter_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_ringfence_v1_counter_proto_goTypes = []any{
 	(Durability)(0),                  // 0: ringfence.v1.Durability
 	(ReservationState)(0),            // 1: ringfence.v1.ReservationState
@@ -3991,56 +4120,57 @@ var file_ringfence_v1_counter_proto_goTypes = []any{
 	(*ReserveRequest)(nil),           // 16: ringfence.v1.ReserveRequest
 	(*ReserveResponse)(nil),          // 17: ringfence.v1.ReserveResponse
 	(*ConfirmRequest)(nil),           // 18: ringfence.v1.ConfirmRequest
-	(*ConfirmResponse)(nil),          // 19: ringfence.v1.ConfirmResponse
-	(*CancelRequest)(nil),            // 20: ringfence.v1.CancelRequest
-	(*CancelResponse)(nil),           // 21: ringfence.v1.CancelResponse
-	(*TransferRequest)(nil),          // 22: ringfence.v1.TransferRequest
-	(*TransferResponse)(nil),         // 23: ringfence.v1.TransferResponse
-	(*BatchChangeRequest)(nil),       // 24: ringfence.v1.BatchChangeRequest
-	(*Change)(nil),                   // 25: ringfence.v1.Change
-	(*BatchChangeResponse)(nil),      // 26: ringfence.v1.BatchChangeResponse
-	(*ChangeAnswer)(nil),             // 27: ringfence.v1.ChangeAnswer
-	(*FindRequest)(nil),              // 28: ringfence.v1.FindRequest
-	(*FindResponse)(nil),             // 29: ringfence.v1.FindResponse
-	(*GetHistoryRequest)(nil),        // 30: ringfence.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),       // 31: ringfence.v1.GetHistoryResponse
-	(*AccountEffect)(nil),            // 32: ringfence.v1.AccountEffect
-	(*GetAccountRequest)(nil),        // 33: ringfence.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 34: ringfence.v1.GetAccountResponse
-	(*AccountSegments)(nil),          // 35: ringfence.v1.AccountSegments
-	(*AccountSegment)(nil),           // 36: ringfence.v1.AccountSegment
-	(*LostAccountSegment)(nil),       // 37: ringfence.v1.LostAccountSegment
-	(*LastSeenSegment)(nil),          // 38: ringfence.v1.LastSeenSegment
-	(*ListAccountsRequest)(nil),      // 39: ringfence.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),     // 40: ringfence.v1.ListAccountsResponse
-	(*ListedAccount)(nil),            // 41: ringfence.v1.ListedAccount
-	(*ResegmentAccountRequest)(nil),  // 42: ringfence.v1.ResegmentAccountRequest
-	(*ResegmentAccountResponse)(nil), // 43: ringfence.v1.ResegmentAccountResponse
-	(*LabelAccountRequest)(nil),      // 44: ringfence.v1.LabelAccountRequest
-	(*LabelAccountResponse)(nil),     // 45: ringfence.v1.LabelAccountResponse
-	(*CloseAccountRequest)(nil),      // 46: ringfence.v1.CloseAccountRequest
-	(*CloseAccountResponse)(nil),     // 47: ringfence.v1.CloseAccountResponse
-	(*DeleteAccountRequest)(nil),     // 48: ringfence.v1.DeleteAccountRequest
-	(*DeleteAccountResponse)(nil),    // 49: ringfence.v1.DeleteAccountResponse
-	(*SweepAccountRequest)(nil),      // 50: ringfence.v1.SweepAccountRequest
-	(*SweepAccountResponse)(nil),     // 51: ringfence.v1.SweepAccountResponse
-	(*AccountFailure)(nil),           // 52: ringfence.v1.AccountFailure
-	(*AcceptAccountRequest)(nil),     // 53: ringfence.v1.AcceptAccountRequest
-	(*AcceptAccountResponse)(nil),    // 54: ringfence.v1.AcceptAccountResponse
-	nil,                              // 55: ringfence.v1.AccountSegments.LabelsEntry
-	nil,                              // 56: ringfence.v1.LabelAccountRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
-	(*ErrorDetail)(nil),              // 59: ringfence.v1.ErrorDetail
+	(*Leg)(nil),                      // 19: ringfence.v1.Leg
+	(*ConfirmResponse)(nil),          // 20: ringfence.v1.ConfirmResponse
+	(*CancelRequest)(nil),            // 21: ringfence.v1.CancelRequest
+	(*CancelResponse)(nil),           // 22: ringfence.v1.CancelResponse
+	(*TransferRequest)(nil),          // 23: ringfence.v1.TransferRequest
+	(*TransferResponse)(nil),         // 24: ringfence.v1.TransferResponse
+	(*BatchChangeRequest)(nil),       // 25: ringfence.v1.BatchChangeRequest
+	(*Change)(nil),                   // 26: ringfence.v1.Change
+	(*BatchChangeResponse)(nil),      // 27: ringfence.v1.BatchChangeResponse
+	(*ChangeAnswer)(nil),             // 28: ringfence.v1.ChangeAnswer
+	(*FindRequest)(nil),              // 29: ringfence.v1.FindRequest
+	(*FindResponse)(nil),             // 30: ringfence.v1.FindResponse
+	(*GetHistoryRequest)(nil),        // 31: ringfence.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),       // 32: ringfence.v1.GetHistoryResponse
+	(*AccountEffect)(nil),            // 33: ringfence.v1.AccountEffect
+	(*GetAccountRequest)(nil),        // 34: ringfence.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 35: ringfence.v1.GetAccountResponse
+	(*AccountSegments)(nil),          // 36: ringfence.v1.AccountSegments
+	(*AccountSegment)(nil),           // 37: ringfence.v1.AccountSegment
+	(*LostAccountSegment)(nil),       // 38: ringfence.v1.LostAccountSegment
+	(*LastSeenSegment)(nil),          // 39: ringfence.v1.LastSeenSegment
+	(*ListAccountsRequest)(nil),      // 40: ringfence.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 41: ringfence.v1.ListAccountsResponse
+	(*ListedAccount)(nil),            // 42: ringfence.v1.ListedAccount
+	(*ResegmentAccountRequest)(nil),  // 43: ringfence.v1.ResegmentAccountRequest
+	(*ResegmentAccountResponse)(nil), // 44: ringfence.v1.ResegmentAccountResponse
+	(*LabelAccountRequest)(nil),      // 45: ringfence.v1.LabelAccountRequest
+	(*LabelAccountResponse)(nil),     // 46: ringfence.v1.LabelAccountResponse
+	(*CloseAccountRequest)(nil),      // 47: ringfence.v1.CloseAccountRequest
+	(*CloseAccountResponse)(nil),     // 48: ringfence.v1.CloseAccountResponse
+	(*DeleteAccountRequest)(nil),     // 49: ringfence.v1.DeleteAccountRequest
+	(*DeleteAccountResponse)(nil),    // 50: ringfence.v1.DeleteAccountResponse
+	(*SweepAccountRequest)(nil),      // 51: ringfence.v1.SweepAccountRequest
+	(*SweepAccountResponse)(nil),     // 52: ringfence.v1.SweepAccountResponse
+	(*AccountFailure)(nil),           // 53: ringfence.v1.AccountFailure
+	(*AcceptAccountRequest)(nil),     // 54: ringfence.v1.AcceptAccountRequest
+	(*AcceptAccountResponse)(nil),    // 55: ringfence.v1.AcceptAccountResponse
+	nil,                              // 56: ringfence.v1.AccountSegments.LabelsEntry
+	nil,                              // 57: ringfence.v1.LabelAccountRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),    // 58: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 59: google.protobuf.Duration
+	(*ErrorDetail)(nil),              // 60: ringfence.v1.ErrorDetail
 }
 var file_ringfence_v1_counter_proto_depIdxs = []int32{
-	57, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
+	58, // 0: ringfence.v1.RequestId.created_at:type_name -> google.protobuf.Timestamp
 	5,  // 1: ringfence.v1.CreateAccountRequest.account:type_name -> ringfence.v1.Account
 	0,  // 2: ringfence.v1.CreateAccountRequest.durability:type_name -> ringfence.v1.Durability
-	58, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
-	58, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
-	58, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
-	58, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
+	59, // 3: ringfence.v1.CreateAccountRequest.idempotency_for:type_name -> google.protobuf.Duration
+	59, // 4: ringfence.v1.CreateAccountRequest.idempotency_at_least:type_name -> google.protobuf.Duration
+	59, // 5: ringfence.v1.CreateAccountRequest.skew:type_name -> google.protobuf.Duration
+	59, // 6: ringfence.v1.CreateAccountRequest.effects_for:type_name -> google.protobuf.Duration
 	5,  // 7: ringfence.v1.DepositRequest.account:type_name -> ringfence.v1.Account
 	6,  // 8: ringfence.v1.DepositRequest.id:type_name -> ringfence.v1.RequestId
 	11, // 9: ringfence.v1.DepositResponse.balance:type_name -> ringfence.v1.BalanceAfter
@@ -4050,107 +4180,112 @@ var file_ringfence_v1_counter_proto_depIdxs = []int32{
 	5,  // 13: ringfence.v1.GetBalanceRequest.account:type_name -> ringfence.v1.Account
 	5,  // 14: ringfence.v1.ReserveRequest.account:type_name -> ringfence.v1.Account
 	6,  // 15: ringfence.v1.ReserveRequest.id:type_name -> ringfence.v1.RequestId
-	57, // 16: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
+	58, // 16: ringfence.v1.ReserveRequest.deadline:type_name -> google.protobuf.Timestamp
 	1,  // 17: ringfence.v1.ReserveResponse.state:type_name -> ringfence.v1.ReservationState
 	11, // 18: ringfence.v1.ReserveResponse.balance:type_name -> ringfence.v1.BalanceAfter
 	5,  // 19: ringfence.v1.ConfirmRequest.account:type_name -> ringfence.v1.Account
 	6,  // 20: ringfence.v1.ConfirmRequest.id:type_name -> ringfence.v1.RequestId
-	1,  // 21: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
-	11, // 22: ringfence.v1.ConfirmResponse.balance:type_name -> ringfence.v1.BalanceAfter
-	5,  // 23: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
-	6,  // 24: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
-	1,  // 25: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
-	11, // 26: ringfence.v1.CancelResponse.balance:type_name -> ringfence.v1.BalanceAfter
-	5,  // 27: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
-	6,  // 28: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
-	11, // 29: ringfence.v1.TransferResponse.balance:type_name -> ringfence.v1.BalanceAfter
-	25, // 30: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
-	9,  // 31: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
-	12, // 32: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
-	16, // 33: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
-	18, // 34: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
-	20, // 35: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
-	22, // 36: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
-	27, // 37: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
-	52, // 38: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
-	1,  // 39: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
-	11, // 40: ringfence.v1.ChangeAnswer.balance:type_name -> ringfence.v1.BalanceAfter
-	5,  // 41: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
-	6,  // 42: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
-	2,  // 43: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
-	57, // 44: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
-	57, // 45: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
-	5,  // 46: ringfence.v1.GetHistoryRequest.account:type_name -> ringfence.v1.Account
-	57, // 47: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
-	32, // 48: ringfence.v1.GetHistoryResponse.effects:type_name -> ringfence.v1.AccountEffect
-	57, // 49: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
-	3,  // 50: ringfence.v1.AccountEffect.kind:type_name -> ringfence.v1.EffectKind
-	6,  // 51: ringfence.v1.AccountEffect.id:type_name -> ringfence.v1.RequestId
-	5,  // 52: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
-	35, // 53: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
-	36, // 54: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
-	37, // 55: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
-	55, // 56: ringfence.v1.AccountSegments.labels:type_name -> ringfence.v1.AccountSegments.LabelsEntry
-	57, // 57: ringfence.v1.AccountSegment.forgotten_until:type_name -> google.protobuf.Timestamp
-	38, // 58: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
-	57, // 59: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
-	4,  // 60: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
-	41, // 61: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
-	35, // 62: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
-	52, // 63: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
-	5,  // 64: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 65: ringfence.v1.LabelAccountRequest.account:type_name -> ringfence.v1.Account
-	56, // 66: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
-	5,  // 67: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 68: ringfence.v1.DeleteAccountRequest.account:type_name -> ringfence.v1.Account
-	5,  // 69: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
-	52, // 70: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
-	59, // 71: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
-	5,  // 72: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
-	35, // 73: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	7,  // 74: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	9,  // 75: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	12, // 76: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	14, // 77: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	16, // 78: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	18, // 79: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	20, // 80: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	22, // 81: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	24, // 82: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
-	28, // 83: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
-	30, // 84: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
-	33, // 85: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	39, // 86: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
-	42, // 87: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	44, // 88: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
-	46, // 89: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	48, // 90: ringfence.v1.CounterService.DeleteAccount:input_type -> ringfence.v1.DeleteAccountRequest
-	50, // 91: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	53, // 92: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	8,  // 93: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	10, // 94: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	13, // 95: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	15, // 96: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	17, // 97: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	19, // 98: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	21, // 99: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	23, // 100: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	26, // 101: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
-	29, // 102: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
-	31, // 103: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
-	34, // 104: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	40, // 105: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
-	43, // 106: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	45, // 107: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
-	47, // 108: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	49, // 109: ringfence.v1.CounterService.DeleteAccount:output_type -> ringfence.v1.DeleteAccountResponse
-	51, // 110: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	54, // 111: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	93, // [93:112] is the sub-list for method output_type
-	74, // [74:93] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	19, // 21: ringfence.v1.ConfirmRequest.legs:type_name -> ringfence.v1.Leg
+	6,  // 22: ringfence.v1.ConfirmRequest.capture_id:type_name -> ringfence.v1.RequestId
+	1,  // 23: ringfence.v1.ConfirmResponse.state:type_name -> ringfence.v1.ReservationState
+	11, // 24: ringfence.v1.ConfirmResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 25: ringfence.v1.CancelRequest.account:type_name -> ringfence.v1.Account
+	6,  // 26: ringfence.v1.CancelRequest.id:type_name -> ringfence.v1.RequestId
+	1,  // 27: ringfence.v1.CancelResponse.state:type_name -> ringfence.v1.ReservationState
+	11, // 28: ringfence.v1.CancelResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 29: ringfence.v1.TransferRequest.account:type_name -> ringfence.v1.Account
+	6,  // 30: ringfence.v1.TransferRequest.id:type_name -> ringfence.v1.RequestId
+	19, // 31: ringfence.v1.TransferRequest.legs:type_name -> ringfence.v1.Leg
+	11, // 32: ringfence.v1.TransferResponse.balance:type_name -> ringfence.v1.BalanceAfter
+	26, // 33: ringfence.v1.BatchChangeRequest.changes:type_name -> ringfence.v1.Change
+	9,  // 34: ringfence.v1.Change.deposit:type_name -> ringfence.v1.DepositRequest
+	12, // 35: ringfence.v1.Change.deduct:type_name -> ringfence.v1.DeductRequest
+	16, // 36: ringfence.v1.Change.reserve:type_name -> ringfence.v1.ReserveRequest
+	18, // 37: ringfence.v1.Change.confirm:type_name -> ringfence.v1.ConfirmRequest
+	21, // 38: ringfence.v1.Change.cancel:type_name -> ringfence.v1.CancelRequest
+	23, // 39: ringfence.v1.Change.transfer:type_name -> ringfence.v1.TransferRequest
+	28, // 40: ringfence.v1.BatchChangeResponse.answers:type_name -> ringfence.v1.ChangeAnswer
+	53, // 41: ringfence.v1.ChangeAnswer.failure:type_name -> ringfence.v1.AccountFailure
+	1,  // 42: ringfence.v1.ChangeAnswer.state:type_name -> ringfence.v1.ReservationState
+	11, // 43: ringfence.v1.ChangeAnswer.balance:type_name -> ringfence.v1.BalanceAfter
+	5,  // 44: ringfence.v1.FindRequest.account:type_name -> ringfence.v1.Account
+	6,  // 45: ringfence.v1.FindRequest.id:type_name -> ringfence.v1.RequestId
+	2,  // 46: ringfence.v1.FindResponse.decision:type_name -> ringfence.v1.Decision
+	58, // 47: ringfence.v1.FindResponse.deadline:type_name -> google.protobuf.Timestamp
+	58, // 48: ringfence.v1.FindResponse.forgotten_until:type_name -> google.protobuf.Timestamp
+	19, // 49: ringfence.v1.FindResponse.legs:type_name -> ringfence.v1.Leg
+	6,  // 50: ringfence.v1.FindResponse.capture_id:type_name -> ringfence.v1.RequestId
+	5,  // 51: ringfence.v1.GetHistoryRequest.account:type_name -> ringfence.v1.Account
+	58, // 52: ringfence.v1.GetHistoryRequest.since:type_name -> google.protobuf.Timestamp
+	33, // 53: ringfence.v1.GetHistoryResponse.effects:type_name -> ringfence.v1.AccountEffect
+	58, // 54: ringfence.v1.AccountEffect.at:type_name -> google.protobuf.Timestamp
+	3,  // 55: ringfence.v1.AccountEffect.kind:type_name -> ringfence.v1.EffectKind
+	6,  // 56: ringfence.v1.AccountEffect.id:type_name -> ringfence.v1.RequestId
+	5,  // 57: ringfence.v1.GetAccountRequest.account:type_name -> ringfence.v1.Account
+	36, // 58: ringfence.v1.GetAccountResponse.segments:type_name -> ringfence.v1.AccountSegments
+	37, // 59: ringfence.v1.AccountSegments.present:type_name -> ringfence.v1.AccountSegment
+	38, // 60: ringfence.v1.AccountSegments.lost:type_name -> ringfence.v1.LostAccountSegment
+	56, // 61: ringfence.v1.AccountSegments.labels:type_name -> ringfence.v1.AccountSegments.LabelsEntry
+	58, // 62: ringfence.v1.AccountSegment.forgotten_until:type_name -> google.protobuf.Timestamp
+	39, // 63: ringfence.v1.LostAccountSegment.last_seen:type_name -> ringfence.v1.LastSeenSegment
+	58, // 64: ringfence.v1.LastSeenSegment.at:type_name -> google.protobuf.Timestamp
+	4,  // 65: ringfence.v1.ListAccountsRequest.conditions:type_name -> ringfence.v1.AccountCondition
+	42, // 66: ringfence.v1.ListAccountsResponse.accounts:type_name -> ringfence.v1.ListedAccount
+	36, // 67: ringfence.v1.ListedAccount.segments:type_name -> ringfence.v1.AccountSegments
+	53, // 68: ringfence.v1.ListedAccount.failure:type_name -> ringfence.v1.AccountFailure
+	5,  // 69: ringfence.v1.ResegmentAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 70: ringfence.v1.LabelAccountRequest.account:type_name -> ringfence.v1.Account
+	57, // 71: ringfence.v1.LabelAccountRequest.set:type_name -> ringfence.v1.LabelAccountRequest.SetEntry
+	5,  // 72: ringfence.v1.CloseAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 73: ringfence.v1.DeleteAccountRequest.account:type_name -> ringfence.v1.Account
+	5,  // 74: ringfence.v1.SweepAccountRequest.account:type_name -> ringfence.v1.Account
+	53, // 75: ringfence.v1.SweepAccountResponse.failures:type_name -> ringfence.v1.AccountFailure
+	60, // 76: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
+	5,  // 77: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
+	36, // 78: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
+	7,  // 79: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	9,  // 80: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	12, // 81: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	14, // 82: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	16, // 83: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	18, // 84: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	21, // 85: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	23, // 86: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	25, // 87: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	29, // 88: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	31, // 89: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
+	34, // 90: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	40, // 91: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	43, // 92: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	45, // 93: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
+	47, // 94: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	49, // 95: ringfence.v1.CounterService.DeleteAccount:input_type -> ringfence.v1.DeleteAccountRequest
+	51, // 96: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	54, // 97: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	8,  // 98: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	10, // 99: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	13, // 100: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	15, // 101: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	17, // 102: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	20, // 103: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	22, // 104: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	24, // 105: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	27, // 106: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	30, // 107: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	32, // 108: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
+	35, // 109: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	41, // 110: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	44, // 111: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	46, // 112: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
+	48, // 113: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	50, // 114: ringfence.v1.CounterService.DeleteAccount:output_type -> ringfence.v1.DeleteAccountResponse
+	52, // 115: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	55, // 116: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	98, // [98:117] is the sub-list for method output_type
+	79, // [79:98] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }
@@ -4160,7 +4295,7 @@ func file_ringfence_v1_counter_proto_init() {
 	}
 	file_ringfence_v1_error_proto_init()
 	file_ringfence_v1_counter_proto_msgTypes[2].OneofWrappers = []any{}
-	file_ringfence_v1_counter_proto_msgTypes[20].OneofWrappers = []any{
+	file_ringfence_v1_counter_proto_msgTypes[21].OneofWrappers = []any{
 		(*Change_Deposit)(nil),
 		(*Change_Deduct)(nil),
 		(*Change_Reserve)(nil),
@@ -4168,16 +4303,16 @@ func file_ringfence_v1_counter_proto_init() {
 		(*Change_Cancel)(nil),
 		(*Change_Transfer)(nil),
 	}
-	file_ringfence_v1_counter_proto_msgTypes[29].OneofWrappers = []any{}
 	file_ringfence_v1_counter_proto_msgTypes[30].OneofWrappers = []any{}
 	file_ringfence_v1_counter_proto_msgTypes[31].OneofWrappers = []any{}
+	file_ringfence_v1_counter_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_counter_proto_rawDesc), len(file_ringfence_v1_counter_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -59,11 +59,11 @@ type CounterServiceClient interface {
 	GetBalance(ctx context.Context, in *GetBalanceRequest, opts ...grpc.CallOption) (*GetBalanceResponse, error)
 	// Sets an amount aside until it is confirmed, cancelled, or its deadline passes.
 	Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*ReserveResponse, error)
-	// Spends a reserved amount.
+	// Spends a reserved amount, or a part of it, or pays accounts from it.
 	Confirm(ctx context.Context, in *ConfirmRequest, opts ...grpc.CallOption) (*ConfirmResponse, error)
 	// Gives a reserved amount back. A reservation that arrives later gets nothing.
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
-	// Moves an amount to another account of the same namespace.
+	// Moves an amount to another account of the same namespace, or to several, all or nothing.
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 	// Makes many changes of any accounts. One that fails fails alone.
 	BatchChange(ctx context.Context, in *BatchChangeRequest, opts ...grpc.CallOption) (*BatchChangeResponse, error)
@@ -321,11 +321,11 @@ type CounterServiceServer interface {
 	GetBalance(context.Context, *GetBalanceRequest) (*GetBalanceResponse, error)
 	// Sets an amount aside until it is confirmed, cancelled, or its deadline passes.
 	Reserve(context.Context, *ReserveRequest) (*ReserveResponse, error)
-	// Spends a reserved amount.
+	// Spends a reserved amount, or a part of it, or pays accounts from it.
 	Confirm(context.Context, *ConfirmRequest) (*ConfirmResponse, error)
 	// Gives a reserved amount back. A reservation that arrives later gets nothing.
 	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
-	// Moves an amount to another account of the same namespace.
+	// Moves an amount to another account of the same namespace, or to several, all or nothing.
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	// Makes many changes of any accounts. One that fails fails alone.
 	BatchChange(context.Context, *BatchChangeRequest) (*BatchChangeResponse, error)

@@ -513,6 +513,34 @@ def test_what_is_reserved_is_spent_or_comes_back(client: Client, key: str) -> No
     assert balances == [50, 20]
 
 
+def test_several_accounts_are_paid_or_none(client: Client, key: str) -> None:
+    account, seller, fees = f"{key}/buyer", f"{key}/seller", f"{key}/fees"
+    for name in (account, seller, fees):
+        client.account(name).create("memory")
+    buyer = client.account(account)
+    buyer.deposit(ringfence.RequestId.new(), 100)
+    legs = {seller: 20, fees: 1}
+    gift = ringfence.RequestId.new()
+    for _ in range(2):
+        buyer.transfer_legs(gift, legs)
+    order, part = ringfence.RequestId.new(), ringfence.RequestId.new()
+    for held in (order, part):
+        buyer.reserve(held, 30, time.time() + 60)
+    for _ in range(2):
+        captured = buyer.capture(order, ringfence.RequestId.new(), legs)
+        assert captured.reservation is Reservation.CONFIRMED
+    assert buyer.confirm(part, 5).reservation is Reservation.CONFIRMED
+    client.account(fees).close_permanently()
+    with pytest.raises(ringfence.TransferRefused):
+        buyer.transfer_legs(ringfence.RequestId.new(), legs)
+    with pytest.raises(ringfence.InvalidInput):
+        buyer.transfer_legs(ringfence.RequestId.new(), {})
+    (refused,) = client.change([Change.transfer_legs(account, ringfence.RequestId.new(), legs)])
+    assert isinstance(refused.error, ringfence.TransferRefused)
+    balances = [client.account(name).balance(exact=True).available for name in (account, seller, fees)]
+    assert balances == [53, 40, 2]
+
+
 def test_a_request_is_found(client: Client, key: str) -> None:
     account = client.account(key)
     account.create("memory")

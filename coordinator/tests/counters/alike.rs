@@ -264,7 +264,7 @@ async fn requests_that_are_not_final_are_kept_however_old() {
 #[tokio::test]
 async fn a_ceiling_and_a_unit_are_kept_by_both() {
     let op = |name, kind| Step::Op((Since(0), name), kind, 9, Vec::new(), 1);
-    let credit = |name, call| Step::Credit((Since(0), name), 0, 100, 9, call);
+    let credit = |name, call| Step::Credit((Since(0), name), 0, 100, 9, call, false);
     let together = vec![
         op(0, Kind::Deposit(1_000)),
         op(1, Kind::Deduct(300)),
@@ -336,7 +336,8 @@ fn the_script_answers_as_the_rules_do() {
 }
 
 /// What must have been answered, or the runs show little.
-const SEEN: [&str; 43] = [
+const SEEN: [&str; 46] = [
+    "Err(AboveReserved",
     "Err(Busy",
     "Err(ClocksDiffer",
     "Err(Closed",
@@ -362,10 +363,12 @@ const SEEN: [&str; 43] = [
     "Ok(Lent",
     "Ok(View",
     "Ok(Nothing",
-    "Ok(Pinned([CreditId",
+    "Ok(Pinned([PinnedCredit",
     "Ok(Prepared",
+    "Ok(Promised",
     "Ok(Purged(1",
     "Ok(Recorded(Cancelled",
+    "Ok(Recorded(Committed",
     "Ok(Recorded(Confirmed",
     "Ok(Recorded(Delivered",
     "Ok(Recorded(Done",

@@ -1,6 +1,6 @@
 //! What the requests of random batches are about.
 
-use ringfence_segment_lock::{Account, Amount, RequestId, segment::CreditId};
+use ringfence_segment_lock::{Account, Amount, Leg, Legs, RequestId, segment::CreditId};
 
 use super::requests::{Id, Since};
 
@@ -30,12 +30,23 @@ pub(crate) fn id_of(began_ms: u64, (since, name): Id) -> RequestId {
     RequestId::new(at(began_ms, since), names[usize::from(name)]).unwrap()
 }
 
+/// A transfer from one of two accounts; from 2 on, a capture.
 pub(crate) fn credit_of(began_ms: u64, id: Id, from: u8) -> CreditId {
-    let id = id_of(began_ms, id);
+    let reservation = (Since(0), 1);
     CreditId {
-        id,
-        from: account(from),
+        id: id_of(began_ms, id),
+        from: account(from % 2),
+        reservation: (from >= 2).then(|| id_of(began_ms, reservation)),
     }
+}
+
+/// A leg for each of the two accounts, or for the first one.
+pub(crate) fn legs(amounts: &[i64]) -> Legs {
+    let legs = (0..).zip(amounts).map(|(to, &amount)| Leg {
+        to: account(to),
+        amount: money(amount),
+    });
+    Legs::new(legs.collect()).unwrap()
 }
 
 pub(crate) fn account(which: u8) -> Account {

@@ -4,8 +4,8 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use ringfence_segment_lock::{
     Change, Reference, Unit,
     segment::{
-        Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget,
-        Freeze, GiveCredit, History, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Purge,
+        Accept, Cancel, Capture, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer,
+        Forget, Freeze, GiveCredit, History, Inspect, Land, Lend, Loan, Op, Pinned, Purge,
         ReadCopy, Refuse, Remove, Replace, Request, Sent, Thaw,
     },
 };
@@ -13,7 +13,7 @@ use ringfence_segment_lock::{
 use super::{
     desk::caller,
     layouts::{create, prepare},
-    names::{account, at, credit_of, id_of, money},
+    names::{account, at, credit_of, id_of, legs, money},
 };
 
 /// How many segments there are.
@@ -35,11 +35,16 @@ pub(crate) enum Step {
     Collect(u64, Option<(u64, u64)>),
     Thaw(u64),
     Refuse(Id, Kind, u64, u64),
-    Confirm(Id, u64),
+    /// With the amount, if it is a part.
+    Confirm(Id, Option<i64>, u64, u64),
+    /// By the id of that name, for one account or two.
+    Capture(Id, u8, Vec<i64>, u64),
     Cancel(Id, u64, u64),
     Expire,
-    Credit(Id, u8, i64, u64, u64),
-    FinishTransfer(Id, bool, u64, u64),
+    /// With whether it is a promise.
+    Credit(Id, u8, i64, u64, u64, bool),
+    /// With the accounts that refused, as bits.
+    FinishTransfer(Id, u8, u64, u64),
     Forget(Id, u8, u64),
     Find(Id, u64),
     /// Effects after a number, of this time or later.
@@ -75,6 +80,8 @@ pub(crate) enum Kind {
     Deduct(i64),
     Reserve(i64, Since),
     Transfer(i64, u8),
+    /// For one account or two.
+    Legs(Vec<i64>),
 }
 
 /// A batch: steps, each for one of the segments.
@@ -112,14 +119,17 @@ fn life() -> impl Strategy<Value = Vec<(usize, Step)>> {
         2 => amount().prop_map(|amount| (Since(0), Kind::Reserve(amount, Since(60_000)))),
         2 => amount().prop_map(|amount| (Since(-60_000), Kind::Reserve(amount, Since(-45_000)))),
         2 => (since(), amount(), 0..2_u8).prop_map(|(since, amount, to)| (since, Kind::Transfer(amount, to))),
+        2 => (since(), amounts(1..25)).prop_map(|(since, amounts)| (since, Kind::Legs(amounts))),
     ];
     let asked = (0..SEGMENTS, 0..12_u8, kind);
     asked.prop_flat_map(|(segment, name, (since, kind))| {
         let id = (since, name);
         let then = prop_oneof![
-            3 => Just(Step::Confirm(id, 9)),
+            2 => Just(Step::Confirm(id, None, 9, 1)),
+            1 => (1..25_i64).prop_map(move |amount| Step::Confirm(id, Some(amount), 9, 1)),
+            3 => (amounts(1..25), 4..6_u8).prop_map(move |(amounts, name)| Step::Capture(id, name, amounts, 1)),
             1 => Just(Step::Cancel(id, 9, 1)),
-            2 => any::<bool>().prop_map(move |credited| Step::FinishTransfer(id, credited, 9, 1)),
+            2 => (0..4_u8).prop_map(move |refused| Step::FinishTransfer(id, refused, 9, 1)),
             1 => Just(Step::Find(id, 9)),
             1 => Just(Step::Expire),
             1 => Just(Step::Sent(None)),
@@ -233,7 +243,12 @@ fn kind() -> impl Strategy<Value = Kind> {
         2 => amount().prop_map(Kind::Deduct),
         3 => (amount(), deadline).prop_map(|(amount, deadline)| Kind::Reserve(amount, deadline)),
         2 => (amount(), 0..2_u8).prop_map(|(amount, to)| Kind::Transfer(amount, to)),
+        1 => amounts(1..2_000_000_000_000_000).prop_map(Kind::Legs),
     ]
+}
+
+fn amounts(range: std::ops::Range<i64>) -> impl Strategy<Value = Vec<i64>> {
+    vec(range, 1..3)
 }
 
 fn loan() -> impl Strategy<Value = (u32, u64, i64)> {
@@ -250,16 +265,18 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (generation(), option::of((call(), select(vec![0_u64, 500, 9_000])))).prop_map(|(g, f)| Step::Collect(g, f)),
         1 => call().prop_map(Step::Thaw),
         3 => (id(), kind(), version, call()).prop_map(|(i, k, v, c)| Step::Refuse(i, k, v, c)),
-        4 => (id(), generation()).prop_map(|(i, g)| Step::Confirm(i, g)),
+        4 => (id(), option::of(amount()), generation(), call()).prop_map(|(i, a, g, c)| Step::Confirm(i, a, g, c)),
+        2 => (id(), 4..6_u8, amounts(1..1000), call()).prop_map(|(i, n, a, c)| Step::Capture(i, n, a, c)),
         4 => (id(), generation(), call()).prop_map(|(i, g, c)| Step::Cancel(i, g, c)),
         1 => Just(Step::Expire),
-        5 => (id(), 0..2_u8, amount(), generation(), call()).prop_map(|(i, f, a, g, c)| Step::Credit(i, f, a, g, c)),
-        4 => (id(), any::<bool>(), generation(), call()).prop_map(|(i, o, g, c)| Step::FinishTransfer(i, o, g, c)),
-        2 => (id(), 0..2_u8, generation()).prop_map(|(i, f, g)| Step::Forget(i, f, g)),
+        5 => (id(), 0..4_u8, amount(), generation(), call(), any::<bool>())
+            .prop_map(|(i, f, a, g, c, p)| Step::Credit(i, f, a, g, c, p)),
+        4 => (id(), 0..4_u8, generation(), call()).prop_map(|(i, r, g, c)| Step::FinishTransfer(i, r, g, c)),
+        4 => (id(), 0..4_u8, generation()).prop_map(|(i, f, g)| Step::Forget(i, f, g)),
         2 => (id(), generation()).prop_map(|(i, g)| Step::Find(i, g)),
         2 => (0..30_u64, since(), 1..30_u32).prop_map(|(n, s, m)| Step::History(n, s, m)),
         1 => option::of(id()).prop_map(Step::Sent),
-        1 => option::of((id(), 0..2_u8)).prop_map(Step::Pinned),
+        1 => option::of((id(), 0..4_u8)).prop_map(Step::Pinned),
         1 => Just(Step::Purge),
         1 => (0..3_u64, 0..4_u8, since()).prop_map(|(g, t, s)| Step::Create(g, t, s)),
         1 => (0..8_u64, 0..4_u64, prop_oneof![since(), Just(Since(30_000))], prop::bool::weighted(0.2))
@@ -289,6 +306,9 @@ impl Kind {
             Self::Transfer(amount, to) => Change::Transfer {
                 amount: money(amount),
                 to: account(to),
+            },
+            Self::Legs(ref amounts) => Change::TransferLegs {
+                legs: legs(amounts),
             },
         }
     }
@@ -356,31 +376,50 @@ impl Step {
             &Self::Thaw(call) => Request::Thaw(Thaw {
                 caller: caller(call),
             }),
-            Self::Confirm(of, generation) => Request::Confirm(Confirm {
+            Self::Confirm(of, amount, generation, call) => Request::Confirm(Confirm {
                 id: id(of),
+                amount: amount.map(money),
                 generation: *generation,
+                caller: caller(*call),
             }),
             Self::Cancel(of, generation, call) => Request::Cancel(Cancel {
                 id: id(of),
                 generation: *generation,
                 caller: caller(*call),
             }),
-            &Self::Credit(of, from, amount, generation, call) => Request::Credit(GiveCredit {
-                id: credit_of(began_ms, of, from),
-                content: amount.unsigned_abs() % 3,
-                amount: money(amount),
-                unit: unit_of(call),
-                generation,
-                caller: caller(call),
+            _ => self.of_legs(began_ms, version),
+        }
+    }
+
+    /// Those about other accounts.
+    fn of_legs(&self, began_ms: u64, version: u64) -> Request {
+        let id = |id: &Id| id_of(began_ms, *id);
+        match self {
+            Self::Capture(of, name, amounts, call) => Request::from(Capture {
+                id: id(of),
+                capture: id(&(Since(0), *name)),
+                legs: legs(amounts),
+                generation: 9,
+                caller: caller(*call),
             }),
-            &Self::FinishTransfer(of, credited, generation, call) => {
+            &Self::Credit(of, from, amount, generation, call, is_promise) => {
+                Request::Credit(GiveCredit {
+                    id: credit_of(began_ms, of, from),
+                    content: amount.unsigned_abs() % 3,
+                    amount: money(amount),
+                    unit: unit_of(call),
+                    is_promise,
+                    generation,
+                    caller: caller(call),
+                })
+            }
+            &Self::FinishTransfer(of, refused, generation, call) => {
                 Request::FinishTransfer(FinishTransfer {
                     id: id(&of),
-                    outcome: if credited {
-                        Outcome::Credited
-                    } else {
-                        Outcome::Refused
-                    },
+                    refused: (0..2)
+                        .filter(|to| refused >> to & 1 == 1)
+                        .map(account)
+                        .collect(),
                     generation,
                     caller: caller(call),
                 })

@@ -3,7 +3,9 @@
 use std::{fmt, time::Duration};
 
 use super::LostSegments;
-use crate::{Account, Effect, ManifestError, NameError, StorageError, Unit, segment::Refusal};
+use crate::{
+    Account, Effect, LegsError, ManifestError, NameError, StorageError, Unit, segment::Refusal,
+};
 
 /// The service refused a request about a counter, for a reason that is no other variant of [`CounterError`], or gave no
 /// answer.
@@ -144,6 +146,9 @@ pub enum CounterError {
     /// A name is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// Legs are not valid.
+    #[error(transparent)]
+    Legs(#[from] LegsError),
     /// A segment refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -183,6 +188,7 @@ impl CounterError {
             | Self::NotEmpty { .. }
             | Self::Lost { .. }
             | Self::Name(_)
+            | Self::Legs(_)
             | Self::Unexpected { .. } => false,
             Self::Refused(refusal) => refusal.is_retryable(),
             Self::Manifest(error) => error.is_retryable(),
@@ -213,7 +219,8 @@ impl CounterError {
             | Self::OtherUnit { .. }
             | Self::AccountExists { .. }
             | Self::NotEmpty { .. }
-            | Self::Name(_) => Effect::None,
+            | Self::Name(_)
+            | Self::Legs(_) => Effect::None,
             Self::Refused(refusal) => refusal.effect(),
             Self::Service(error) => error.effect,
         }

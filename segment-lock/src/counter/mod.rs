@@ -17,6 +17,7 @@ mod freeze;
 mod history;
 mod insufficient;
 mod labels;
+mod legs;
 mod lost;
 mod patience;
 mod recover;

@@ -2,13 +2,13 @@
 
 use super::{Counter, CounterError, Found, Swept};
 use crate::{
-    Account, Amount, Manifest, RequestId,
-    limits::PAGE_LEN_MAX,
-    segment::{CreditId, Pinned, Reply, Request, Sent, State},
+    Manifest, RequestId,
+    limits::{CLOCKS_APART_MS_MAX, PAGE_LEN_MAX},
+    segment::{Committed, CreditId, Pinned, PinnedCredit, Refusal, Reply, Request, Sent, State},
 };
 
 impl Counter {
-    /// Finishes the sent transfers of segment `index`.
+    /// Finishes the transfers and captures of segment `index`.
     pub(super) async fn recover_sent(
         &self,
         manifest: &Manifest,
@@ -24,33 +24,34 @@ impl Counter {
                 Reply::Sent(page) => page,
                 reply => return Err(CounterError::unexpected("sent", &reply)),
             };
-            for (id, amount, to) in &page {
-                self.recover(index, id, *amount, to, swept).await;
+            for (id, state) in &page {
+                self.recover(index, id, state, swept).await;
             }
             match page.last() {
-                Some((last, ..)) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
+                Some((last, _)) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
                 _ => return Ok(()),
             }
         }
     }
 
-    async fn recover(
-        &self,
-        index: u32,
-        id: &RequestId,
-        amount: Amount,
-        to: &Account,
-        swept: &mut Swept,
-    ) {
-        let to = Self::open(self.storage.clone(), to.clone());
-        match self.deliver(id, amount, &to, Some(index)).await {
+    async fn recover(&self, index: u32, id: &RequestId, state: &State, swept: &mut Swept) {
+        let recovered = match state {
+            State::Sent { amount, to } => {
+                let to = Self::open(self.storage.clone(), to.clone());
+                self.deliver(id, *amount, &to, Some(index)).await
+            }
+            State::Committed(committed) => self.pay(id, committed, Some(index)).await,
+            state => Err(CounterError::unexpected("sent", state)),
+        };
+        match recovered {
             Ok(_) => swept.delivered += 1,
             Err(CounterError::TransferRefused { .. }) => swept.returned += 1,
             Err(error) => swept.errors.push(error),
         }
     }
 
-    /// Unpins the credits of finished transfers in segment `index`, and finishes the others.
+    /// Unpins the credits of finished transfers in segment `index`, takes promises back on which nobody decided, and finishes
+    /// the others.
     pub(super) async fn recover_pinned(
         &self,
         manifest: &Manifest,
@@ -72,7 +73,7 @@ impl Counter {
                 }
             }
             match page.last() {
-                Some(last) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
+                Some(last) if page.len() == PAGE_LEN_MAX => after = Some(last.id.clone()),
                 _ => return Ok(()),
             }
         }
@@ -80,34 +81,70 @@ impl Counter {
 
     async fn recover_credit(
         &self,
-        credit: &CreditId,
+        pinned: &PinnedCredit,
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
+        let credit = &pinned.id;
         let source = Self::open(self.storage.clone(), credit.from.clone());
-        let found = match source.find(&credit.id).await {
+        let id = credit.at_source();
+        let found = match source.find(id).await {
             // All its transfers were finished, and none can be repeated.
-            Err(CounterError::NoAccount { .. })
-                if source.was_deleted(credit.id.time_ms()).await? =>
-            {
+            Err(CounterError::NoAccount { .. }) if source.was_deleted(id.time_ms()).await? => {
                 Found::Decided(State::Delivered)
             }
             found => found?,
         };
         match found {
-            Found::Decided(State::Sent { amount, .. }) => {
-                source.deliver(&credit.id, amount, self, None).await?;
+            Found::Decided(State::Sent { amount, to })
+                if to == self.account && credit.reservation.is_none() =>
+            {
+                source.deliver(id, amount, self, None).await?;
                 swept.delivered += 1;
+                return Ok(());
             }
-            // A sent transfer is forgotten only after it was finished.
-            Found::Decided(State::Delivered) | Found::Forgotten { .. } => {
-                source.unpin(&credit.id, self).await;
-                swept.unpinned += 1;
+            Found::Decided(State::Committed(committed)) if self.has_leg(&committed, credit) => {
+                source.pay(id, &committed, None).await?;
+                swept.delivered += 1;
+                return Ok(());
             }
-            // The source lost its last changes, and with them the transfer. A repeat of the transfer needs the credit
-            // until its id is too old at the source.
-            Found::NeverSeen => {}
-            Found::Decided(state) => return Err(CounterError::unexpected("find", &state)),
+            // The source may still decide to pay this leg.
+            Found::Decided(State::Held { .. }) => return Ok(()),
+            Found::NeverSeen => {
+                if !(pinned.is_promise && self.is_left(credit) && source.gives_up(id).await?) {
+                    // The source may have lost its last changes, and with them the transfer. A repeat of the transfer needs
+                    // the credit until its id is too old at the source.
+                    return Ok(());
+                }
+            }
+            // A transfer is forgotten only after it was finished. Or the id is that of another request.
+            Found::Decided(_) | Found::Forgotten { .. } => {}
         }
+        source.unpin(credit, self).await;
+        swept.unpinned += 1;
         Ok(())
+    }
+
+    fn has_leg(&self, committed: &Committed, credit: &CreditId) -> bool {
+        let capture = credit.reservation.as_ref().map(|_| &credit.id);
+        let mut legs = committed.legs.iter();
+        committed.capture.as_ref() == capture && legs.any(|leg| leg.to == self.account)
+    }
+
+    /// Whether a promise is so old that nobody is about to decide on it.
+    fn is_left(&self, credit: &CreditId) -> bool {
+        let since_ms = credit.id.time_ms().saturating_add(CLOCKS_APART_MS_MAX);
+        self.storage.segments.now_ms() > since_ms
+    }
+
+    /// Has this account, the source, refuse a request that it has not seen.
+    async fn gives_up(&self, id: &RequestId) -> Result<bool, CounterError> {
+        match self.cancel(id).await {
+            Ok(_) => Ok(true),
+            // No new request can have such an old id.
+            Err(CounterError::Refused(Refusal::TooOld { .. })) => Ok(true),
+            // It arrived meanwhile.
+            Err(CounterError::Refused(Refusal::Conflict)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -44,12 +44,17 @@ impl Counter {
             amount,
             deadline_ms,
         };
-        let Changed { outcome, balance } = self.change(request.into(), &change).await?;
-        let outcome = match outcome {
+        let request = request.into();
+        let changed = self.change(request, &change).await?;
+        let outcome = match &changed.outcome {
             State::Held { .. } => Reserved::Held,
-            state => Reserved::Ended(ended(state)?),
+            State::Committed(committed) => {
+                let paid = self.pay(request.id, committed, None).await?;
+                return Ok(paid.with(Reserved::Ended(Ended::Confirmed)));
+            }
+            state => Reserved::Ended(ended(state.clone())?),
         };
-        Ok(Changed { outcome, balance })
+        Ok(changed.with(outcome))
     }
 
     /// Spends the money reserved under `id`. Returns how the reservation ended.
@@ -59,10 +64,35 @@ impl Counter {
     /// [`CounterError::UnknownReservation`] if there is none; [`CounterError::Insufficient`] if the account had too
     /// little for it.
     pub async fn confirm(&self, id: &RequestId) -> Result<Changed<Ended>, CounterError> {
+        self.spend(id, None).await
+    }
+
+    /// Spends `amount` of the money reserved under `id`; the rest comes back. Returns how the reservation ended: a repeat
+    /// returns its first end, whatever the amount.
+    ///
+    /// # Errors
+    ///
+    /// As for [`confirm`](Self::confirm); [`Refusal::AboveReserved`] if less is reserved.
+    pub async fn confirm_part(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+    ) -> Result<Changed<Ended>, CounterError> {
+        self.spend(id, Some(amount)).await
+    }
+
+    async fn spend(
+        &self,
+        id: &RequestId,
+        amount: Option<Amount>,
+    ) -> Result<Changed<Ended>, CounterError> {
+        let caller = self.storage.caller();
         let confirm = |manifest: &Manifest| {
             Request::Confirm(Confirm {
                 id: id.clone(),
+                amount,
                 generation: manifest.generation(),
+                caller,
             })
         };
         self.end(id, confirm).await
@@ -92,6 +122,10 @@ impl Counter {
         request: impl Fn(&Manifest) -> Request,
     ) -> Result<Changed<Ended>, CounterError> {
         match self.ask_home(id, request).await? {
+            Reply::Recorded(State::Committed(committed), _) => {
+                let paid = self.pay(id, &committed, None).await?;
+                Ok(paid.with(Ended::Confirmed))
+            }
             Reply::Recorded(state, money) => Ok(self.changed(ended(state)?, money)),
             Reply::Unknown => Err(CounterError::UnknownReservation),
             reply => Err(CounterError::unexpected("confirm or cancel", &reply)),
@@ -99,7 +133,7 @@ impl Counter {
     }
 }
 
-fn ended(state: State) -> Result<Ended, CounterError> {
+pub(super) fn ended(state: State) -> Result<Ended, CounterError> {
     match state {
         State::Confirmed => Ok(Ended::Confirmed),
         State::Cancelled => Ok(Ended::Cancelled),

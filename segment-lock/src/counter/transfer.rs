@@ -3,7 +3,7 @@
 
 use super::{Changed, Counter, CounterError, patience::Patience};
 use crate::{
-    Amount, Change, Manifest, Referenced, RequestId,
+    Account, Amount, Change, Leg, Manifest, Referenced, RequestId,
     segment::{
         CreditId, Find, FinishTransfer, Forget, GiveCredit, Outcome, Refusal, Reply, Request, State,
     },
@@ -41,7 +41,7 @@ impl Counter {
         match changed.outcome {
             State::Sent { .. } => self.deliver(id, amount, to, None).await,
             State::Delivered => {
-                self.unpin(id, to).await;
+                self.unpin(&self.credit_id(id), to).await;
                 Ok(changed.with(()))
             }
             State::Returned => Err(self.refused_by(to)),
@@ -51,7 +51,7 @@ impl Counter {
         }
     }
 
-    async fn may_send_to(&self, to: &Counter) -> Result<(), CounterError> {
+    pub(super) async fn may_send_to(&self, to: &Counter) -> Result<(), CounterError> {
         let destination = match to.manifest().await {
             Err(CounterError::NoAccount { account }) => {
                 return Err(CounterError::NoDestination { to: account });
@@ -97,35 +97,49 @@ impl Counter {
         let unfinished = |because| CounterError::TransferUnfinished {
             because: Box::new(because),
         };
-        let outcome = self.credit(id, amount, to).await.map_err(unfinished)?;
-        let finished = self.finish_transfer(id, outcome, from).await;
+        let (credit, leg) = (
+            self.credit_id(id),
+            Leg {
+                to: to.account.clone(),
+                amount,
+            },
+        );
+        let outcome = self.credit(&credit, &leg, to, false).await;
+        let refused = match outcome.map_err(unfinished)? {
+            Outcome::Credited => Vec::new(),
+            Outcome::Refused => vec![leg.to],
+        };
+        let finished = self.finish_transfer(id, refused, from).await;
         let finished = finished.map_err(unfinished)?;
         match finished.outcome {
-            Outcome::Credited => {
-                self.unpin(id, to).await;
+            State::Returned => Err(self.refused_by(to)),
+            _ => {
+                self.unpin(&credit, to).await;
                 Ok(finished.with(()))
             }
-            Outcome::Refused => Err(self.refused_by(to)),
         }
     }
 
-    async fn credit(
+    /// Has the destination receive its leg, or promise to.
+    pub(super) async fn credit(
         &self,
-        id: &RequestId,
-        amount: Amount,
+        id: &CreditId,
+        leg: &Leg,
         to: &Counter,
+        is_promise: bool,
     ) -> Result<Outcome, CounterError> {
-        let change = Change::Transfer {
-            amount,
-            to: to.account.clone(),
+        let content = Change::Transfer {
+            amount: leg.amount,
+            to: leg.to.clone(),
         };
         let (caller, unit) = (self.storage.caller(), self.manifest().await?.terms().unit);
         let credit = |manifest: &Manifest| {
             Request::Credit(GiveCredit {
-                id: self.credit_id(id),
-                content: change.digest(),
-                amount,
+                id: id.clone(),
+                content: content.digest(),
+                amount: leg.amount,
                 unit,
+                is_promise,
                 generation: manifest.generation(),
                 caller,
             })
@@ -133,12 +147,13 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            match to.ask_home(id, credit).await {
+            match to.ask_home(&id.id, credit).await {
                 Ok(Reply::Credited(outcome)) => return Ok(outcome),
+                Ok(Reply::Promised) if is_promise => return Ok(Outcome::Credited),
                 Ok(reply) => return Err(CounterError::unexpected("credit", &reply)),
                 Err(CounterError::NoAccount { .. }) => {
                     let terms = self.manifest().await?.terms();
-                    if to.refuses(id.time_ms(), terms).await? {
+                    if to.refuses(id.id.time_ms(), terms).await? {
                         return Ok(Outcome::Refused);
                     }
                 }
@@ -162,17 +177,18 @@ impl Counter {
         Ok(is_another)
     }
 
-    async fn finish_transfer(
+    /// Tells the source which destinations refused. Returns the end of the transfer, or of the capture.
+    pub(super) async fn finish_transfer(
         &self,
         id: &RequestId,
-        outcome: Outcome,
+        refused: Vec<Account>,
         from: Option<u32>,
-    ) -> Result<Changed<Outcome>, CounterError> {
+    ) -> Result<Changed<State>, CounterError> {
         let caller = self.storage.caller();
         let finish = |manifest: &Manifest| {
             Request::FinishTransfer(FinishTransfer {
                 id: id.clone(),
-                outcome,
+                refused: refused.clone(),
                 generation: manifest.generation(),
                 caller,
             })
@@ -185,17 +201,12 @@ impl Counter {
             None => self.ask_home(id, finish).await,
         };
         match answer {
-            Ok(Reply::Recorded(State::Delivered, money)) => {
-                Ok(self.changed(Outcome::Credited, money))
-            }
-            Ok(Reply::Recorded(State::Returned, money)) => {
-                Ok(self.changed(Outcome::Refused, money))
-            }
+            Ok(Reply::Recorded(state, money)) if state.is_final() => Ok(self.changed(state, money)),
             Ok(reply) => Err(CounterError::unexpected("finish_transfer", &reply)),
             // It was finished long ago. A credit that exists was not refused.
-            Err(CounterError::Refused(Refusal::TooOld { .. })) if outcome == Outcome::Credited => {
+            Err(CounterError::Refused(Refusal::TooOld { .. })) if refused.is_empty() => {
                 Ok(Changed {
-                    outcome,
+                    outcome: State::Delivered,
                     balance: None,
                 })
             }
@@ -203,26 +214,27 @@ impl Counter {
         }
     }
 
-    /// Lets the destination forget a transfer that is finished here.
-    pub(super) async fn unpin(&self, id: &RequestId, to: &Counter) {
+    /// Lets the destination forget a transfer that is finished here, or take its promise back.
+    pub(super) async fn unpin(&self, id: &CreditId, to: &Counter) {
         let forget = |manifest: &Manifest| {
             Request::Forget(Forget {
-                id: self.credit_id(id),
+                id: id.clone(),
                 generation: manifest.generation(),
             })
         };
         // If this fails, the credit stays pinned until the destination is swept.
-        let _ = to.ask_home(id, forget).await;
+        let _ = to.ask_home(&id.id, forget).await;
     }
 
-    fn credit_id(&self, id: &RequestId) -> CreditId {
+    pub(super) fn credit_id(&self, id: &RequestId) -> CreditId {
         CreditId {
             id: id.clone(),
             from: self.account.clone(),
+            reservation: None,
         }
     }
 
-    fn refused_by(&self, to: &Counter) -> CounterError {
+    pub(super) fn refused_by(&self, to: &Counter) -> CounterError {
         CounterError::TransferRefused {
             to: to.account.clone(),
         }

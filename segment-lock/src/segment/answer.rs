@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Channel, CreditId, HistoryPage, Outcome, State};
-use crate::{Account, Amount, Effect, RequestId};
+use crate::{Effect, RequestId};
 
 /// A segment's answer to a [`Request`](super::Request).
 pub type Answer = Result<Reply, Refusal>;
@@ -43,6 +43,15 @@ pub struct SegmentView {
     pub mark_ms: u64,
 }
 
+/// A credit that is not finished at its source, as far as the destination knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedCredit {
+    /// The credit.
+    pub id: CreditId,
+    /// Whether the money is only promised to be received.
+    pub is_promise: bool,
+}
+
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -66,12 +75,14 @@ pub enum Reply {
     Unknown,
     /// A transfer's answer, now or earlier.
     Credited(Outcome),
-    /// Transfers that are sent and not finished.
-    Sent(Vec<(RequestId, Amount, Account)>),
+    /// There is room for the money, since now or earlier.
+    Promised,
+    /// Transfers and captures that are not finished, each with its state.
+    Sent(Vec<(RequestId, State)>),
     /// A part of the log.
     History(HistoryPage),
-    /// Credits that are pinned.
-    Pinned(Vec<CreditId>),
+    /// Credits that are not finished.
+    Pinned(Vec<PinnedCredit>),
     /// The number of reservations that came back.
     Expired(usize),
     /// The number of answers dropped: the bound of one request, or fewer if no more may be dropped.
@@ -177,6 +188,14 @@ pub enum Refusal {
         /// The latest allowed, in ms.
         max_ms: u64,
     },
+    /// More than the reservation has.
+    #[error("amount is {amount}, must be at most {reserved}: so much is reserved")]
+    AboveReserved {
+        /// The refused amount: that to confirm, or the sum of the legs.
+        amount: i64,
+        /// The reserved amount.
+        reserved: i64,
+    },
     /// The account keeps no log of its effects: it was created so.
     #[error(
         "the account keeps no log, nor references of requests: it was created with effects_max 0"
@@ -216,6 +235,7 @@ impl Refusal {
             | Self::TooOld { .. }
             | Self::IdExpired { .. }
             | Self::DeadlineTooLate { .. }
+            | Self::AboveReserved { .. }
             | Self::NoLog
             | Self::Closed
             | Self::ClocksDiffer { .. } => false,
@@ -235,6 +255,7 @@ impl Refusal {
             | Self::TooManyIds { .. }
             | Self::Full { .. }
             | Self::DeadlineTooLate { .. }
+            | Self::AboveReserved { .. }
             | Self::NoLog
             | Self::Closed
             | Self::ClocksDiffer { .. } => Effect::None,

@@ -123,10 +123,10 @@ impl Segment {
         }
     }
 
-    /// `amount` more than `value`, if the sum fits together with the held money: so held money can always come back, and
-    /// no account passes its ceiling.
+    /// `amount` more than `value`, if the sum fits together with the held and the promised money: so held money can always
+    /// come back, promises can be kept, and no account passes its ceiling.
     pub(super) fn sum(&self, amount: i128) -> Result<i64, Refusal> {
-        let owned = self.value + self.held;
+        let owned = self.value + self.held + self.promised;
         let max = self.terms.owned_max();
         if i128::from(owned) + amount <= i128::from(max) {
             return Ok(i64::try_from(i128::from(self.value) + amount)

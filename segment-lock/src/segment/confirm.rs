@@ -1,10 +1,11 @@
-//! Spends a reservation.
+//! Spends a reservation, or a part of one.
 
 use super::{Answer, Confirm, EffectKind, Final, Refusal, Reply, Segment, State};
-use crate::{Amount, RequestId};
+use crate::{Amount, Caller, RequestId};
 
 impl Segment {
-    /// Spends a reservation that is held; otherwise returns its state. For an unknown one: [`Reply::Unknown`].
+    /// Spends a reservation that is held, or a part of it, and gives the rest back; otherwise returns its state. For an
+    /// unknown one: [`Reply::Unknown`].
     pub fn confirm(&mut self, confirm: &Confirm, now_ms: u64) -> Answer {
         if let Some(ended) = self.ended(&confirm.id)? {
             return Ok(self.answer(ended));
@@ -18,9 +19,11 @@ impl Segment {
                 Ok(Reply::Unknown)
             }
             Some(State::Held { amount, .. }) => {
-                self.held -= amount.get();
-                let spent = EffectKind::Confirmed(confirm.id.clone());
-                self.log(spent, amount.get(), now_ms);
+                let spent = confirm.amount.unwrap_or(amount);
+                self.give_rest_back(&confirm.id, (spent, amount), confirm.caller, now_ms)?;
+                self.held -= spent.get();
+                let kind = EffectKind::Confirmed(confirm.id.clone());
+                self.log(kind, spent.get(), now_ms);
                 Ok(self.end_reservation(&confirm.id, State::Confirmed))
             }
             Some(ended) => Ok(self.answer(ended)),
@@ -33,6 +36,9 @@ impl Segment {
             Some(State::Done | State::Sent { .. } | State::Delivered | State::Returned) => {
                 Err(Refusal::Conflict)
             }
+            Some(State::Committed(committed)) if committed.capture.is_none() => {
+                Err(Refusal::Conflict)
+            }
             recorded => Ok(recorded.cloned()),
         }
     }
@@ -40,6 +46,26 @@ impl Segment {
     /// The end of a reservation, if its end is recorded.
     pub(super) fn ended(&self, id: &RequestId) -> Result<Option<State>, Refusal> {
         Ok(self.reservation(id)?.filter(State::is_final))
+    }
+
+    /// Gives back what a reservation has above the amount that is taken of it.
+    pub(super) fn give_rest_back(
+        &mut self,
+        id: &RequestId,
+        (taken, reserved): (Amount, Amount),
+        caller: Caller,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
+        let (amount, reserved) = (taken.get(), reserved.get());
+        if amount > reserved {
+            return Err(Refusal::AboveReserved { amount, reserved });
+        }
+        if amount < reserved {
+            self.not_frozen(caller, now_ms)?;
+            self.take_back(reserved - amount);
+            self.log(EffectKind::Cancelled(id.clone()), reserved - amount, now_ms);
+        }
+        Ok(())
     }
 
     /// Moves held money, once.

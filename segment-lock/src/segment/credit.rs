@@ -1,8 +1,10 @@
-//! Receives another account's transfer.
+//! Receives another account's transfer, or promises to.
 
 use super::{
-    Answer, Credit, CreditState, EffectKind, Final, GiveCredit, Outcome, Refusal, Reply, Segment,
+    Answer, Credit, CreditId, CreditState, EffectKind, Final, GiveCredit, Outcome, Refusal, Reply,
+    Segment,
 };
+use crate::Amount;
 
 impl Segment {
     /// Decides a transfer at its destination, once, and pins the answer until the transfer is finished at the source.
@@ -13,9 +15,17 @@ impl Segment {
     ///
     /// In a segment that replaces a lost one, a transfer that old may have been credited and spent there: it counts as
     /// credited, and lost with that segment.
+    ///
+    /// A promise is decided by the same rules: it keeps room for the money. The money of a promise is received in any case,
+    /// also in an account that is closed since.
     pub fn credit(&mut self, credit: &GiveCredit, now_ms: u64) -> Answer {
-        if let Some(known) = self.credits.get(&credit.id) {
-            return known.answer(credit.content);
+        if let Some(known) = self.credits.get(&credit.id).copied() {
+            return match known.state {
+                CreditState::Promised { amount } if known.content == credit.content => {
+                    self.keep_promise(credit, amount, now_ms)
+                }
+                _ => known.answer(credit.content),
+            };
         }
         self.certain()?;
         self.known(credit.generation, &credit.id.id)?;
@@ -31,11 +41,18 @@ impl Segment {
         let value = self.sum(i128::from(credit.amount.get()));
         let state = match value {
             Ok(value) if !self.closed && credit.unit == self.terms.unit => {
-                self.set_value(value);
-                let received = EffectKind::Received(credit.id.clone());
-                self.log(received, credit.amount.get(), now_ms);
                 self.pinned.insert(credit.id.clone());
-                CreditState::Pinned
+                match credit.is_promise {
+                    true => {
+                        self.promised += credit.amount.get();
+                        let amount = credit.amount;
+                        CreditState::Promised { amount }
+                    }
+                    false => {
+                        self.give(&credit.id, value, credit.amount, now_ms);
+                        CreditState::Pinned
+                    }
+                }
             }
             _ => CreditState::Refused,
         };
@@ -45,10 +62,30 @@ impl Segment {
         };
         self.newest_ms = self.newest_ms.max(credit.id.id.time_ms());
         self.credits.insert(credit.id.clone(), credited);
-        if state != CreditState::Pinned {
+        if state == CreditState::Refused {
             self.order.push_back(Final::Credit(credit.id.clone()));
         }
         credited.answer(credit.content)
+    }
+
+    fn keep_promise(&mut self, credit: &GiveCredit, amount: Amount, now_ms: u64) -> Answer {
+        self.certain()?;
+        if credit.is_promise {
+            return Ok(Reply::Promised);
+        }
+        self.not_frozen(credit.caller, now_ms)?;
+        self.promised -= amount.get();
+        self.give(&credit.id, self.value + amount.get(), amount, now_ms);
+        if let Some(kept) = self.credits.get_mut(&credit.id) {
+            kept.state = CreditState::Pinned;
+        }
+        Ok(Reply::Credited(Outcome::Credited))
+    }
+
+    /// Receives the money, after which there is `value`.
+    fn give(&mut self, id: &CreditId, value: i64, amount: Amount, now_ms: u64) {
+        self.set_value(value);
+        self.log(EffectKind::Received(id.clone()), amount.get(), now_ms);
     }
 
     fn takes(&mut self, credit: &GiveCredit, now_ms: u64) -> Result<(), Refusal> {
@@ -63,9 +100,10 @@ impl Credit {
         if self.content != content {
             return Err(Refusal::Conflict);
         }
-        Ok(Reply::Credited(match self.state {
-            CreditState::Pinned | CreditState::Forgettable => Outcome::Credited,
-            CreditState::Refused => Outcome::Refused,
-        }))
+        Ok(match self.state {
+            CreditState::Promised { .. } => Reply::Promised,
+            CreditState::Pinned | CreditState::Forgettable => Reply::Credited(Outcome::Credited),
+            CreditState::Refused => Reply::Credited(Outcome::Refused),
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The record of a request.
 
-use crate::{Account, Amount, HashKey, RequestId, id::digest_of};
+use crate::{Account, Amount, HashKey, Legs, RequestId, id::digest_of};
 
 /// The decision on a request, and its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum State {
         /// The receiver.
         to: Account,
     },
+    /// The money goes to several accounts, which have promised to receive it. Not finished.
+    Committed(Box<Committed>),
     /// A transfer arrived.
     Delivered,
     /// A transfer was refused by its destination, and the money is back.
@@ -39,7 +41,7 @@ impl State {
     /// Whether the state cannot change any more, so that it may be forgotten in time.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Held { .. } | Self::Sent { .. } => false,
+            Self::Held { .. } | Self::Sent { .. } | Self::Committed(_) => false,
             Self::Done
             | Self::Insufficient
             | Self::Confirmed
@@ -47,6 +49,28 @@ impl State {
             | Self::Expired
             | Self::Delivered
             | Self::Returned => true,
+        }
+    }
+}
+
+/// A decision to pay several accounts, which stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The amounts, and the receivers.
+    pub legs: Legs,
+    /// The id of the capture, by which the receivers know it. `None` for a transfer: they know that by its own id.
+    pub capture: Option<RequestId>,
+}
+
+impl Committed {
+    /// The state once the answers of the receivers are known. `refused`: the sum of the legs that came back.
+    pub(super) fn end(&self, refused: i64) -> State {
+        let is_back = refused == self.legs.sum().get();
+        match (&self.capture, is_back) {
+            (None, false) => State::Delivered,
+            (None, true) => State::Returned,
+            (Some(_), false) => State::Confirmed,
+            (Some(_), true) => State::Cancelled,
         }
     }
 }
@@ -69,6 +93,8 @@ pub struct CreditId {
     pub id: RequestId,
     /// The source account.
     pub from: Account,
+    /// The reservation there, if the request is a capture of one.
+    pub reservation: Option<RequestId>,
 }
 
 /// The id of a final answer: of a request or of a credit.
@@ -90,15 +116,26 @@ impl Final {
 }
 
 impl CreditId {
+    /// The id by which the source knows the transfer: its own, or that of the reservation.
+    pub fn at_source(&self) -> &RequestId {
+        self.reservation.as_ref().unwrap_or(&self.id)
+    }
+
     /// 128 bits that are stored in place of both names.
     pub fn digest(&self, key: HashKey) -> u128 {
-        digest_of(key, self.id.name(), Some(&self.from))
+        let credit = (&self.from, self.reservation.as_ref());
+        digest_of(key, self.id.name(), Some(credit))
     }
 }
 
 /// The state of a credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditState {
+    /// There is room for the money, which is to come if the source decides so. Kept like one that is pinned.
+    Promised {
+        /// The amount.
+        amount: Amount,
+    },
     /// The money is here. Kept, however old, until the transfer is known to be finished. Without it, a repeat would
     /// tell the source that the transfer was refused.
     Pinned,

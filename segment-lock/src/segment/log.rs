@@ -38,7 +38,7 @@ pub enum EffectKind {
     Reserved(RequestId),
     /// A reservation was spent.
     Confirmed(RequestId),
-    /// A reservation was given back.
+    /// A reservation, or the rest of one that was spent in part, was given back.
     Cancelled(RequestId),
     /// A reservation came back at its deadline.
     Expired(RequestId),

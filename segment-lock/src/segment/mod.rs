@@ -29,6 +29,7 @@
 
 mod answer;
 mod cancel;
+mod capture;
 mod checks;
 mod close;
 mod collect;
@@ -57,15 +58,15 @@ use std::{
     sync::Arc,
 };
 
-pub use answer::{Answer, Money, Refusal, Reply, SegmentView};
+pub use answer::{Answer, Money, PinnedCredit, Refusal, Reply, SegmentView};
 pub(crate) use checks::{clocks_agree, makes_for_ms};
-pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
+pub use entry::{Committed, Credit, CreditId, CreditState, Entry, Final, State};
 pub use log::{Effect, EffectKind, History, HistoryPage, Log};
 pub(crate) use replace::unused_version;
 pub use request::{
-    Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
-    GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse,
-    Remove, Replace, Request, Sent, Thaw,
+    Accept, Cancel, Capture, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget,
+    Freeze, GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy,
+    Refuse, Remove, Replace, Request, Sent, Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -95,8 +96,10 @@ pub struct Segment {
     pub terms: Terms,
     /// Money that may be spent.
     pub value: i64,
-    /// Money set aside: reservations that are held, transfers that are sent. `value + held` fits.
+    /// Money set aside: reservations that are held, transfers that are sent.
     pub held: i64,
+    /// Room for money that is promised to come. `value + held + promised` fits.
+    pub promised: i64,
     /// Rises with every change of `value` or of a channel.
     pub version: u64,
     /// The last loan to each other segment. *In flight* until it has landed.
@@ -124,9 +127,9 @@ pub struct Segment {
     pub order: VecDeque<Final>,
     /// Held reservations by deadline.
     pub due: BTreeSet<(u64, RequestId)>,
-    /// Sent transfers.
+    /// Transfers that are sent, or committed; and captures.
     pub sent: BTreeSet<RequestId>,
-    /// Pinned credits.
+    /// Credits that are promised or pinned.
     pub pinned: BTreeSet<CreditId>,
     /// The effects of before.
     pub log: Log,
@@ -159,6 +162,7 @@ impl Segment {
             terms: *terms,
             value: *credit,
             held: 0,
+            promised: 0,
             version: 0,
             out: BTreeMap::new(),
             inn: BTreeMap::new(),
@@ -211,6 +215,7 @@ impl Segment {
             Request::Refuse(refuse) => self.refuse(refuse, now_ms),
             Request::Confirm(confirm) => self.confirm(confirm, now_ms),
             Request::Cancel(cancel) => self.cancel(cancel, now_ms),
+            Request::Capture(capture) => self.capture(capture, now_ms),
             Request::Expire(Expire) => self.expire(now_ms),
             Request::Credit(credit) => self.credit(credit, now_ms),
             Request::FinishTransfer(finish) => self.finish_transfer(finish, now_ms),

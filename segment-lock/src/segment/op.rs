@@ -1,7 +1,7 @@
-//! Decides a change at its home: deposit, deduct, reserve, or the start of a transfer.
+//! Decides a change at its home: deposit, deduct, reserve, or the start of a transfer to one account or several.
 
 use super::{Answer, EffectKind, Entry, Loan, Op, Refusal, Reply, Segment};
-use crate::{Change, RequestId};
+use crate::{Change, Leg, RequestId};
 
 impl Segment {
     /// Decides a request, once.
@@ -40,17 +40,18 @@ impl Segment {
             }
         }
         let amount = op.change.amount().get();
-        let value = match op.change {
-            Change::Deposit { .. } => self.value + amount,
-            _ if self.value < amount => {
-                self.newest_known(op.generation)?;
-                return Ok(Reply::Short(self.view(now_ms).into()));
-            }
-            _ => self.value - amount,
-        };
-        self.set_value(value);
-        self.hold(&op.id, &op.change);
-        self.log_referenced(made_by(op), amount, op.reference, now_ms);
+        if op.change.signed() < 0 && self.value < amount {
+            self.newest_known(op.generation)?;
+            return Ok(Reply::Short(self.view(now_ms).into()));
+        }
+        self.version += 1;
+        for (kind, amount) in made_by(op) {
+            let (value, held) = kind.signs();
+            self.value += value * amount;
+            self.held += held * amount;
+            self.log_referenced(kind, amount, op.reference, now_ms);
+        }
+        self.list(&op.id, &op.change);
         let state = op.state();
         let entry = Entry {
             content: Some(content),
@@ -97,34 +98,39 @@ impl Segment {
         self.sum(landed + deposited).map(|_| landing)
     }
 
-    /// Counts the money that a change sets aside as held, until the change is final.
-    fn hold(&mut self, id: &RequestId, change: &Change) {
+    /// Lists a change that is not final.
+    fn list(&mut self, id: &RequestId, change: &Change) {
         match change {
             Change::Deposit { .. } | Change::Deduct { .. } => {}
-            Change::Reserve {
-                amount,
-                deadline_ms,
-            } => {
-                self.held += amount.get();
+            Change::Reserve { deadline_ms, .. } => {
                 self.due.insert((*deadline_ms, id.clone()));
             }
-            Change::Transfer { amount, .. } => {
-                self.held += amount.get();
+            Change::Transfer { .. } | Change::TransferLegs { .. } => {
                 self.sent.insert(id.clone());
             }
         }
     }
 }
 
-/// The effect of a change.
-fn made_by(op: &Op) -> EffectKind {
+/// The effects of a change, with their amounts.
+fn made_by(op: &Op) -> Vec<(EffectKind, i64)> {
     let id = op.id.clone();
-    match &op.change {
+    let kind = match &op.change {
         Change::Deposit { .. } => EffectKind::Deposited(id),
         Change::Deduct { .. } => EffectKind::Deducted(id),
         Change::Reserve { .. } => EffectKind::Reserved(id),
         Change::Transfer { to, .. } => EffectKind::Sent(id, to.clone()),
-    }
+        Change::TransferLegs { legs } => {
+            let sent = |leg: &Leg| {
+                (
+                    EffectKind::Sent(id.clone(), leg.to.clone()),
+                    leg.amount.get(),
+                )
+            };
+            return legs.iter().map(sent).collect();
+        }
+    };
+    vec![(kind, op.change.amount().get())]
 }
 
 /// What makes room for an id that was not decided may forget up to that id.

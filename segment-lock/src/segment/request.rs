@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{CreditId, History, State};
-use crate::{Account, Amount, Caller, Change, Reference, RequestId, Terms, Unit};
+use super::{Committed, CreditId, History, State};
+use crate::{Account, Amount, Caller, Change, Legs, Reference, RequestId, Terms, Unit};
 
 /// Decides a request at its home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,13 +98,32 @@ pub struct Refuse {
     pub caller: Caller,
 }
 
-/// Spends a reservation.
+/// Spends a reservation, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// The reservation.
     pub id: RequestId,
+    /// The amount to spend; the rest comes back. `None`: all of it.
+    pub amount: Option<Amount>,
     /// The newest layout the caller knows.
     pub generation: u64,
+    /// The caller.
+    pub caller: Caller,
+}
+
+/// Decides to pay accounts from a reservation, once each of them has promised to receive its leg. The rest comes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The reservation.
+    pub id: RequestId,
+    /// The id by which the accounts know their legs.
+    pub capture: RequestId,
+    /// The amounts, and the receivers.
+    pub legs: Legs,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+    /// The caller.
+    pub caller: Caller,
 }
 
 /// Gives back the money of a reservation.
@@ -122,7 +141,7 @@ pub struct Cancel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expire;
 
-/// Receives another account's transfer, at the id's home in this account.
+/// Receives another account's transfer, or promises to, at the id's home in this account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GiveCredit {
     /// The request, and its account.
@@ -133,6 +152,8 @@ pub struct GiveCredit {
     pub amount: Amount,
     /// The unit of the source.
     pub unit: Unit,
+    /// Only keeps room for the money, until the source has decided.
+    pub is_promise: bool,
     /// The newest layout of this account that the caller knows.
     pub generation: u64,
     /// The caller.
@@ -148,20 +169,20 @@ pub enum Outcome {
     Refused,
 }
 
-/// Reports the destination's answer to the transfer's source.
+/// Reports the destinations' answers to the source of a transfer or a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishTransfer {
-    /// The transfer.
+    /// The transfer, or the reservation.
     pub id: RequestId,
-    /// The destination's answer.
-    pub outcome: Outcome,
+    /// The destinations that refused. All others have their money.
+    pub refused: Vec<Account>,
     /// The newest layout the caller knows.
     pub generation: u64,
     /// The caller.
     pub caller: Caller,
 }
 
-/// Unpins a credit, once the transfer is finished at its source.
+/// Unpins a credit, or takes a promise back, once the transfer is finished at its source or will never be decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forget {
     /// The credit.
@@ -179,14 +200,14 @@ pub struct Find {
     pub generation: u64,
 }
 
-/// Lists transfers that are sent and not finished, oldest first, a bounded number per request.
+/// Lists transfers and captures that are not finished, oldest first, a bounded number per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Start after this one.
     pub after: Option<RequestId>,
 }
 
-/// Lists credits that are pinned, oldest first, a bounded number per request.
+/// Lists credits that are promised or pinned, oldest first, a bounded number per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
     /// Start after this one.
@@ -294,6 +315,7 @@ pub enum Request {
     Refuse(Refuse),
     Confirm(Confirm),
     Cancel(Cancel),
+    Capture(Box<Capture>),
     Expire(Expire),
     Credit(GiveCredit),
     FinishTransfer(FinishTransfer),
@@ -332,6 +354,7 @@ from! {
     Refuse: Refuse,
     Confirm: Confirm,
     Cancel: Cancel,
+    Capture: Capture in Box,
     Expire: Expire,
     Credit: GiveCredit,
     FinishTransfer: FinishTransfer,
@@ -367,6 +390,10 @@ impl Op {
                 amount: *amount,
                 to: Account::clone(to),
             },
+            Change::TransferLegs { legs } => State::Committed(Box::new(Committed {
+                legs: legs.clone(),
+                capture: None,
+            })),
         }
     }
 }

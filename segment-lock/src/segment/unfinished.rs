@@ -2,26 +2,29 @@
 
 use std::ops::Bound;
 
-use super::{Answer, Pinned, Reply, Segment, Sent, State};
+use super::{Answer, CreditState, Pinned, PinnedCredit, Reply, Segment, Sent};
 use crate::limits::PAGE_LEN_MAX;
 
 impl Segment {
-    /// Transfers that are sent and not finished, oldest first.
+    /// Transfers and captures that are not finished, oldest first.
     pub fn sent_after(&self, sent: &Sent) -> Answer {
         self.certain()?;
         let page = self.sent.range((after(&sent.after), Bound::Unbounded));
-        let transfers = page.filter_map(|id| match &self.ids.get(id)?.state {
-            State::Sent { amount, to } => Some((id.clone(), *amount, to.clone())),
-            _ => None,
-        });
+        let transfers = page.filter_map(|id| Some((id.clone(), self.ids.get(id)?.state.clone())));
         Ok(Reply::Sent(transfers.take(PAGE_LEN_MAX).collect()))
     }
 
-    /// Credits that are pinned, oldest first.
+    /// Credits that are promised or pinned, oldest first.
     pub fn pinned_after(&self, pinned: &Pinned) -> Answer {
         self.certain()?;
         let page = self.pinned.range((after(&pinned.after), Bound::Unbounded));
-        Ok(Reply::Pinned(page.take(PAGE_LEN_MAX).cloned().collect()))
+        let credits = page.filter_map(|id| {
+            Some(PinnedCredit {
+                id: id.clone(),
+                is_promise: matches!(self.credits.get(id)?.state, CreditState::Promised { .. }),
+            })
+        });
+        Ok(Reply::Pinned(credits.take(PAGE_LEN_MAX).collect()))
     }
 }
 

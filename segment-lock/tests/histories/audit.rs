@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_segment_lock::{
     Account, At, Change, HashKey, RequestId,
     segment::{
-        Answer, CreditId, CreditState, Effect, Outcome, Refusal, Refuse, Reply, Request, Segment,
-        State,
+        Answer, Committed, CreditId, CreditState, Effect, EffectKind, Outcome, Refusal, Refuse,
+        Reply, Request, Segment, State,
     },
 };
 
@@ -35,7 +35,8 @@ pub(crate) struct Audit {
     begun: BTreeMap<u64, usize>,
     /// How often a request took effect.
     effects: BTreeMap<Key, usize>,
-    credited: BTreeMap<CreditId, usize>,
+    /// By destination.
+    credited: BTreeMap<(Account, CreditId), usize>,
     /// The first answer to each request.
     answers: BTreeMap<Key, &'static str>,
     /// How much was lost with segments: what was in them, and what was on its way there when that was accepted.
@@ -43,7 +44,7 @@ pub(crate) struct Audit {
     /// Segments that are lost, and whose replacement is not accepted yet.
     gone: Segments,
     /// What each transfer is, once it was sent.
-    transfers: BTreeMap<Key, i64>,
+    transfers: BTreeMap<Key, (Account, i64)>,
     /// Accounts that have had their credit line.
     lent: BTreeSet<Account>,
     /// Segments that were removed.
@@ -108,7 +109,7 @@ impl Audit {
         let after = &segments.get(at);
         if let (Some(before), Some(after)) = (before, after) {
             self.entries(at, before, after, request);
-            self.credits(before, after);
+            self.credits(at, before, after);
             self.sound(at, after);
             self.logged(at, before, after);
         }
@@ -176,8 +177,15 @@ impl Audit {
                 continue;
             }
             match (former, &entry.state) {
-                (None, State::Done | State::Held { .. } | State::Sent { .. }) => {
+                (
+                    None,
+                    State::Done | State::Held { .. } | State::Sent { .. } | State::Committed(_),
+                ) => {
                     self.took(at, id, request);
+                }
+                (Some(State::Held { .. }), State::Committed(_)) => self.reach("captured"),
+                (Some(State::Committed(committed)), state) if state.is_final() => {
+                    self.paid(at, id, committed, after);
                 }
                 (Some(State::Held { amount, .. }), State::Confirmed) => {
                     self.books -= i128::from(amount.get());
@@ -188,9 +196,9 @@ impl Audit {
                 (Some(State::Held { .. }), State::Expired) => self.reach("expired"),
                 (Some(State::Sent { .. }), State::Delivered) => {
                     self.reach("delivered");
-                    let credit = credit_id(&at.account, id);
-                    if !self.credited.contains_key(&credit) {
-                        self.arrived_nowhere(at, id);
+                    let (to, amount) = self.transfers[&(at.account.clone(), id.clone())].clone();
+                    if !self.has_credit(&to, credit_id(&at.account, id)) {
+                        self.arrived_nowhere(id, amount);
                     }
                 }
                 (Some(State::Sent { .. }), State::Returned) => self.reach("returned"),
@@ -201,10 +209,33 @@ impl Audit {
     }
 
     /// A transfer was delivered and never credited: its destination is in the place of a lost segment, perhaps.
-    fn arrived_nowhere(&mut self, at: &At, id: &RequestId) {
+    fn arrived_nowhere(&mut self, id: &RequestId, amount: i64) {
         match self.reached.contains_key("segment lost") {
-            true => self.lost += i128::from(self.transfers[&(at.account.clone(), id.clone())]),
+            true => self.lost += i128::from(amount),
             false => self.violated(|| format!("{id} was delivered, and never credited")),
+        }
+    }
+
+    fn has_credit(&self, to: &Account, id: CreditId) -> bool {
+        self.credited.contains_key(&(to.clone(), id))
+    }
+
+    /// The legs of a decision are all paid. Only where a segment was lost, one may have come back.
+    fn paid(&mut self, at: &At, id: &RequestId, committed: &Committed, after: &Segment) {
+        self.reach("paid");
+        for leg in committed.legs.iter() {
+            let came_back = EffectKind::Returned(id.clone(), leg.to.clone());
+            let mut log = after.log.effects.iter();
+            let came_back = log.any(|effect| effect.kind == came_back);
+            let is_credited = self.has_credit(&leg.to, leg_id(&at.account, id, committed));
+            match (is_credited, came_back) {
+                (true, false) => {}
+                (false, true) if self.reached.contains_key("segment lost") => {}
+                (false, false) => self.arrived_nowhere(id, leg.amount.get()),
+                _ => self.violated(|| {
+                    format!("{id}: {leg:?} came back: {came_back}, and is credited: {is_credited}")
+                }),
+            }
         }
     }
 
@@ -241,7 +272,7 @@ impl Audit {
             return self.violated(|| format!("{id} took effect by {request:?}"));
         };
         let amount = op.change.amount().get();
-        match op.change {
+        match &op.change {
             Change::Deposit { .. } => {
                 self.books += i128::from(amount);
                 self.reach("deposit");
@@ -251,19 +282,30 @@ impl Audit {
                 self.reach("deduct");
             }
             Change::Reserve { .. } => self.reach("reserve"),
-            Change::Transfer { .. } => drop(self.transfers.insert(key, amount)),
+            Change::Transfer { to, .. } => drop(self.transfers.insert(key, (to.clone(), amount))),
+            Change::TransferLegs { .. } => {}
         }
         if !op.lands.is_empty() {
             self.reach("borrowed");
         }
     }
 
-    fn credits(&mut self, before: &Segment, after: &Segment) {
+    fn credits(&mut self, at: &At, before: &Segment, after: &Segment) {
         for (id, credit) in &after.credits {
-            if credit.state != CreditState::Pinned || before.credits.contains_key(id) {
+            let former = before.credits.get(id).map(|credit| credit.state);
+            match (former, credit.state) {
+                (None, CreditState::Promised { .. }) => self.reach("promised"),
+                (Some(CreditState::Promised { .. }), CreditState::Refused) => {
+                    self.reach("promise taken back");
+                }
+                _ => {}
+            }
+            let is_given = former == Some(CreditState::Pinned);
+            if credit.state != CreditState::Pinned || is_given {
                 continue;
             }
-            let credited = self.credited.entry(id.clone()).or_default();
+            let key = (at.account.clone(), id.clone());
+            let credited = self.credited.entry(key).or_default();
             *credited += 1;
             if *credited > 1 {
                 self.violated(|| format!("{id:?} was credited again"));
@@ -275,9 +317,20 @@ impl Audit {
     fn sound(&mut self, at: &At, segment: &Segment) {
         let held = segment.ids.values().map(|entry| match &entry.state {
             State::Held { amount, .. } | State::Sent { amount, .. } => amount.get(),
+            State::Committed(committed) => committed.legs.sum().get(),
             _ => 0,
         });
         let held: i64 = held.sum();
+        let promised = segment.credits.values().map(|credit| match credit.state {
+            CreditState::Promised { amount } => amount.get(),
+            _ => 0,
+        });
+        let promised: i64 = promised.sum();
+        if segment.promised != promised
+            || segment.value + held + promised > segment.terms.owned_max()
+        {
+            self.violated(|| format!("{at:?} says {} is promised: {segment:?}", segment.promised));
+        }
         if segment.value < 0 || segment.held != held || segment.value.checked_add(held).is_none() {
             self.violated(|| {
                 let Segment {
@@ -326,6 +379,10 @@ impl Audit {
             Ok(Reply::Recorded(State::Held { .. } | State::Confirmed | State::Expired, _)) => {
                 "held"
             }
+            Ok(Reply::Recorded(State::Committed(committed), _)) => match committed.capture {
+                Some(_) => "held",
+                None => "sent",
+            },
             Ok(Reply::Recorded(State::Sent { .. } | State::Delivered | State::Returned, _)) => {
                 "sent"
             }
@@ -370,11 +427,25 @@ impl Audit {
             whole.held += held;
             all += available + to_gone + held;
             let sent = segment.sent.iter();
-            let arrived = sent.filter(|id| self.credited.contains_key(&credit_id(&at.account, id)));
-            let arrived = arrived.map(|id| self.transfers[&(at.account.clone(), id.clone())]);
-            all -= i128::from(arrived.sum::<i64>());
+            all -= i128::from(sent.map(|id| self.arrived(at, id, segment)).sum::<i64>());
         }
         (all, wholes)
+    }
+
+    /// The part of an unfinished transfer that its destinations have.
+    fn arrived(&self, at: &At, id: &RequestId, segment: &Segment) -> i64 {
+        match &segment.ids[id].state {
+            State::Sent { amount, to } if self.has_credit(to, credit_id(&at.account, id)) => {
+                amount.get()
+            }
+            State::Committed(committed) => {
+                let credit = leg_id(&at.account, id, committed);
+                let legs = committed.legs.iter();
+                let arrived = legs.filter(|leg| self.has_credit(&leg.to, credit.clone()));
+                arrived.map(|leg| leg.amount.get()).sum()
+            }
+            _ => 0,
+        }
     }
 
     /// What is on its way from a segment: to segments that there are, and to those that are gone.
@@ -430,7 +501,10 @@ impl Audit {
 
     /// What a destination said is what the source did.
     pub(crate) fn outcome(&mut self, account: &Account, id: &RequestId, outcome: Outcome) {
-        let credited = self.credited.contains_key(&credit_id(account, id));
+        let credited = self
+            .credited
+            .keys()
+            .any(|(_, credit)| *credit == credit_id(account, id));
         let may_be_lost = outcome == Outcome::Credited && self.reached.contains_key("segment lost");
         if credited != (outcome == Outcome::Credited) && !may_be_lost {
             self.violated(|| format!("{id}: {outcome:?}, and credited: {credited}"));
@@ -442,5 +516,15 @@ fn credit_id(from: &Account, id: &RequestId) -> CreditId {
     CreditId {
         id: id.clone(),
         from: from.clone(),
+        reservation: None,
+    }
+}
+
+/// The id by which the destinations know their legs.
+fn leg_id(from: &Account, id: &RequestId, committed: &Committed) -> CreditId {
+    CreditId {
+        id: committed.capture.as_ref().unwrap_or(id).clone(),
+        from: from.clone(),
+        reservation: committed.capture.as_ref().map(|_| id.clone()),
     }
 }

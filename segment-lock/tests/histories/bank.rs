@@ -11,7 +11,7 @@ use ringfence_segment_lock::{
     Account, At, Effect, Manifest, Manifests, NewAccount, Segments, StorageError,
     VersionedManifest,
     memory::Memory,
-    segment::{Answer, Money, Purge, Reply, Request, Segment, State},
+    segment::{Answer, CreditState, Final, Money, Purge, Reply, Request, Segment, State},
 };
 use tokio::task::yield_now;
 
@@ -48,6 +48,12 @@ pub(crate) enum Shortcut {
     CreateLate,
     /// A segment is removed although a transfer to it is not finished.
     RemovePinned,
+    /// A promise keeps no room.
+    PromiseNothing,
+    /// Promises are taken back before anybody knows that nobody decides to pay.
+    TakePromiseBack,
+    /// A reservation is cancelled after the decision to pay from it.
+    CancelCommitted,
 }
 
 #[derive(Debug)]
@@ -350,7 +356,12 @@ impl Shortcut {
                 let old: Vec<_> = old.cloned().collect();
                 for credit in old {
                     after.pinned.remove(&credit);
-                    after.credits.remove(&credit);
+                    let dropped = after.credits.remove(&credit);
+                    if let Some(CreditState::Promised { amount }) =
+                        dropped.map(|credit| credit.state)
+                    {
+                        after.promised -= amount.get();
+                    }
                 }
             }
             (Self::PurgeWithoutMark, Request::Purge(_))
@@ -370,6 +381,50 @@ impl Shortcut {
                     entry.state = State::Confirmed;
                     *answer = Ok(Reply::Recorded(State::Confirmed, Money::default()));
                 }
+            }
+            _ => self.spoil_legs(before, after, request, answer),
+        }
+    }
+
+    /// The same where other accounts wait.
+    fn spoil_legs(
+        self,
+        before: &Segment,
+        after: &mut Segment,
+        request: &Request,
+        answer: &mut Answer,
+    ) {
+        match (self, request) {
+            // A caller looks before it removes.
+            (Self::RemovePinned, Request::Inspect(_)) => {
+                if let Ok(Reply::View(view)) = answer {
+                    view.unfinished = 0;
+                }
+            }
+            (Self::PromiseNothing, Request::Credit(credit)) if credit.is_promise => {
+                *after = before.clone();
+                *answer = Ok(Reply::Promised);
+            }
+            (Self::TakePromiseBack, Request::Purge(_)) => {
+                for id in before.pinned.iter() {
+                    let credit = after.credits.get_mut(id).unwrap();
+                    if let CreditState::Promised { amount } = credit.state {
+                        credit.state = CreditState::Refused;
+                        after.promised -= amount.get();
+                        after.pinned.remove(id);
+                        after.order.push_back(Final::Credit(id.clone()));
+                    }
+                }
+            }
+            (Self::CancelCommitted, Request::Cancel(cancel)) => {
+                let committed = match after.ids.get(&cancel.id).map(|entry| &entry.state) {
+                    Some(State::Committed(committed)) => committed.legs.sum().get(),
+                    _ => return,
+                };
+                after.held -= committed;
+                after.value += committed;
+                after.sent.remove(&cancel.id);
+                after.ids.get_mut(&cancel.id).unwrap().state = State::Cancelled;
             }
             _ => {}
         }

@@ -43,4 +43,7 @@ baselines! {
     a_transfer_refused_in_the_place_of_a_lost_segment: RefuseLost;
     a_segment_made_for_a_plan_of_long_ago: CreateLate;
     a_segment_removed_before_a_transfer_is_finished: RemovePinned;
+    a_promise_that_keeps_no_room: PromiseNothing;
+    a_promise_taken_back_before_the_decision: TakePromiseBack;
+    a_reservation_cancelled_after_the_decision_to_pay: CancelCommitted;
 }

@@ -65,6 +65,10 @@ fn histories_reach_what_they_are_for() {
         "deleted",
         "created again",
         "not empty",
+        "promised",
+        "captured",
+        "paid",
+        "promise taken back",
     ] {
         assert!(seen.reached.contains_key(what), "never reached: {what}");
     }

@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     /// Held for so many ms.
     Reserve(u64),
     Transfer,
+    /// To both other accounts.
+    Legs,
 }
 
 /// A request, that any client may make, at any time and again.
@@ -29,6 +31,8 @@ pub(crate) enum Step {
     Make(usize),
     Confirm(usize),
     Cancel(usize),
+    /// To both other accounts, or else to one, by ids of their own.
+    Capture(usize, bool),
     Exact(usize),
     Resegment(usize, u32),
     Sweep(usize),
@@ -75,6 +79,7 @@ fn wish() -> impl Strategy<Value = Wish> {
         5 => Just(Kind::Deduct),
         2 => (5..300_u64).prop_map(Kind::Reserve),
         2 => Just(Kind::Transfer),
+        2 => Just(Kind::Legs),
     ];
     (0..2_usize, kind, 1..9_i64).prop_map(|(account, kind, amount)| Wish {
         account,
@@ -88,10 +93,11 @@ fn step(wishes: usize) -> impl Strategy<Value = Step> {
         12 => (0..wishes).prop_map(Step::Make),
         1 => (0..wishes).prop_map(Step::Confirm),
         1 => (0..wishes).prop_map(Step::Cancel),
-        2 => (0..2_usize).prop_map(Step::Exact),
+        2 => (0..wishes, any_bool()).prop_map(|(wish, both)| Step::Capture(wish, both)),
+        2 => (0..3_usize).prop_map(Step::Exact),
         2 => (0..2_usize, prop_oneof![Just(2), Just(3), Just(1)]).prop_map(|(a, n)| Step::Resegment(a, n)),
-        2 => (0..2_usize).prop_map(Step::Sweep),
-        1 => Just(Step::Close(1)),
+        2 => (0..3_usize).prop_map(Step::Sweep),
+        1 => prop_oneof![4 => Just(1), 1 => Just(2)].prop_map(Step::Close),
         3 => prop_oneof![1..40_u64, 200..1500_u64].prop_map(Step::Wait),
     ]
 }
@@ -138,7 +144,7 @@ fn ending() -> impl Strategy<Value = Plan> {
 
 /// Segments are lost in between, and that is accepted, perhaps by several at once.
 fn losing() -> impl Strategy<Value = Plan> {
-    let loss = (0..4_usize, 0..14_usize, 0..2_usize, 0..3_u32, any_bool());
+    let loss = (0..4_usize, 0..14_usize, 0..3_usize, 0..3_u32, any_bool());
     (mixture(), vec(loss, 1..4)).prop_map(|(mut plan, losses)| {
         for (client, at, account, index, again) in losses {
             let clients = plan.clients.len();

@@ -11,7 +11,8 @@ use std::{
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use ringfence_segment_lock::{
-    Account, Amount, At, Counter, CounterError, Effect, HashKey, RequestId, Storage, Terms,
+    Account, Amount, At, Counter, CounterError, Effect, HashKey, Leg, Legs, RequestId, Storage,
+    Terms,
     memory::Memory,
     segment::{Outcome, Refusal},
 };
@@ -36,6 +37,9 @@ const TERMS: Terms = Terms {
     ids_max: 10_000,
     ..Terms::in_memory()
 };
+
+/// The most that the third account may have.
+const ROOM: i64 = 12;
 
 /// After this, every request is older than answers are remembered.
 const OLD: Duration = Duration::from_millis(2000);
@@ -81,10 +85,12 @@ struct World<'a> {
     plan: &'a Plan,
     bank: Arc<Bank>,
     storage: Storage,
-    accounts: [Account; 2],
+    /// The third only receives legs, and has room for few.
+    accounts: [Account; 3],
     begin: Instant,
     /// Created at their first use.
     ids: Mutex<BTreeMap<usize, RequestId>>,
+    captures: Mutex<BTreeMap<(usize, bool), RequestId>>,
     /// Whether some attempt at a wish may have taken effect.
     perhaps: Mutex<BTreeMap<usize, bool>>,
 }
@@ -96,7 +102,7 @@ impl<'a> World<'a> {
         let memory = Memory::new(Box::new(now_ms));
         let bank = Arc::new(Bank::new(memory, plan.seed, plan.harm, shortcut));
         let storage = Storage::new(Arc::clone(&bank), 1);
-        let accounts = ["a", "b"].map(|name| Account::new(name).unwrap());
+        let accounts = ["a", "b", "c"].map(|name| Account::new(name).unwrap());
         Self {
             plan,
             bank,
@@ -104,6 +110,7 @@ impl<'a> World<'a> {
             accounts,
             begin,
             ids: Mutex::default(),
+            captures: Mutex::default(),
             perhaps: Mutex::default(),
         }
     }
@@ -118,7 +125,7 @@ impl<'a> World<'a> {
         ids.entry(wish).or_insert_with(created).clone()
     }
 
-    fn counters(&self) -> [Counter; 2] {
+    fn counters(&self) -> [Counter; 3] {
         let open = |account: &Account| Counter::open(self.storage.clone(), account.clone());
         self.accounts.each_ref().map(open)
     }
@@ -153,11 +160,17 @@ impl<'a> World<'a> {
 
     async fn open(&self, account: &Account) -> Result<Counter, CounterError> {
         let storage = self.storage.clone();
-        let terms = Terms {
-            floor: -self.plan.credit(),
-            ..TERMS
+        let (terms, segments) = match *account == self.accounts[2] {
+            true => {
+                let ceiling = Some(ROOM);
+                (Terms { ceiling, ..TERMS }, 1)
+            }
+            false => {
+                let floor = -self.plan.credit();
+                (Terms { floor, ..TERMS }, self.plan.segments)
+            }
         };
-        Counter::create(storage, account.clone(), terms, self.plan.segments).await
+        Counter::create(storage, account.clone(), terms, segments).await
     }
 
     /// Empties the account, closes it, and deletes it.
@@ -181,7 +194,7 @@ impl<'a> World<'a> {
 
     async fn create(&self, account: &Account) -> Result<(), CounterError> {
         let counter = self.open(account).await?;
-        if self.plan.credit() > 0 {
+        if self.plan.credit() > 0 || *account == self.accounts[2] {
             return Ok(());
         }
         let Ok(funds) = Amount::new(self.plan.funds) else {
@@ -191,13 +204,14 @@ impl<'a> World<'a> {
         counter.deposit(&id, funds).await.map(drop)
     }
 
-    async fn step(&self, counters: &[Counter; 2], step: Step) {
+    async fn step(&self, counters: &[Counter; 3], step: Step) {
         match step {
             Step::Make(wish) => {
                 let _ = self.make(counters, wish).await;
             }
             Step::Confirm(wish) => drop(self.counter(counters, wish).confirm(&self.id(wish)).await),
             Step::Cancel(wish) => drop(self.counter(counters, wish).cancel(&self.id(wish)).await),
+            Step::Capture(wish, both) => self.capture(counters, wish, both).await,
             Step::Exact(account) => self.exact(&counters[account]).await,
             Step::Resegment(account, segments) => {
                 match counters[account].resegment(segments).await {
@@ -228,11 +242,40 @@ impl<'a> World<'a> {
         }
     }
 
-    fn counter<'c>(&self, counters: &'c [Counter; 2], wish: usize) -> &'c Counter {
+    fn counter<'c>(&self, counters: &'c [Counter; 3], wish: usize) -> &'c Counter {
         &counters[self.plan.wishes[wish].account]
     }
 
-    async fn make(&self, counters: &[Counter; 2], wish: usize) -> Result<(), CounterError> {
+    /// What the other accounts get of a wish, or only the third one.
+    fn legs(&self, wish: usize, both: bool) -> Legs {
+        let Wish {
+            account, amount, ..
+        } = self.plan.wishes[wish];
+        let leg = |to: usize, amount| Leg {
+            to: self.accounts[to].clone(),
+            amount: Amount::new(amount).unwrap(),
+        };
+        let third = leg(2, amount / 2 + 1);
+        match both {
+            true => Legs::new(vec![leg(1 - account, 1), third]).unwrap(),
+            false => Legs::new(vec![third]).unwrap(),
+        }
+    }
+
+    async fn capture(&self, counters: &[Counter; 3], wish: usize, both: bool) {
+        let created = || RequestId::new(self.now_ms(), &format!("capture-{wish}-{both}")).unwrap();
+        let capture = {
+            let mut captures = self.captures.lock();
+            captures.entry((wish, both)).or_insert_with(created).clone()
+        };
+        let (id, legs) = (self.id(wish), self.legs(wish, both));
+        let counter = self.counter(counters, wish);
+        if let Err(error) = counter.capture(&id, &capture, &legs).await {
+            self.check(&error);
+        }
+    }
+
+    async fn make(&self, counters: &[Counter; 3], wish: usize) -> Result<(), CounterError> {
         let Wish {
             account,
             kind,
@@ -262,6 +305,10 @@ impl<'a> World<'a> {
                 }
                 made.map(drop)
             }
+            Kind::Legs => {
+                let made = counter.transfer_legs(&id, &self.legs(wish, true)).await;
+                made.map(drop)
+            }
         };
         let nothing = |error: &CounterError| match error {
             // It was sent, and came back.
@@ -281,7 +328,11 @@ impl<'a> World<'a> {
         match counter.exact_balance().await {
             Ok(balance) => {
                 let mut audit = self.bank.audit.lock();
-                let ledger = balance.available + balance.held - i128::from(self.plan.credit());
+                let credit = match *counter.account() == self.accounts[2] {
+                    true => 0,
+                    false => self.plan.credit(),
+                };
+                let ledger = balance.available + balance.held - i128::from(credit);
                 if balance.ledger != ledger {
                     audit.violated(|| format!("{balance:?} has not the ledger balance {ledger}"));
                 }
@@ -318,6 +369,7 @@ impl<'a> World<'a> {
                         // The segments of an account that is deleted remain for a while.
                         | Refusal::Busy { .. }
                         | Refusal::Closed
+                        | Refusal::AboveReserved { .. }
                         | Refusal::Conflict
                 )
         );
@@ -365,7 +417,8 @@ impl<'a> World<'a> {
             }
             self.finish(&counters, wish).await;
         }
-        sleep(OLD).await;
+        // Promises on which nobody decided are taken back after a minute.
+        sleep(Duration::from_millis(END_MS)).await;
         for counter in &counters {
             let swept = counter.sweep().await.unwrap();
             if let Some(error) = swept.errors.first() {
@@ -382,7 +435,7 @@ impl<'a> World<'a> {
         self.bank.finished();
     }
 
-    async fn finish(&self, counters: &[Counter; 2], wish: usize) {
+    async fn finish(&self, counters: &[Counter; 3], wish: usize) {
         let answered = match self.make(counters, wish).await {
             Ok(()) => true,
             Err(error) => !error.is_retryable(),

@@ -21,9 +21,9 @@ use tokio::time::timeout;
 use super::*;
 
 /// Never applies one kind of request: whoever sends it is as good as crashed.
-struct CrashesAt {
-    memory: Arc<Memory>,
-    at: fn(&Request) -> bool,
+pub(super) struct CrashesAt {
+    pub(super) memory: Arc<Memory>,
+    pub(super) at: fn(&Request) -> bool,
 }
 
 fn crashed() -> StorageError {
@@ -71,7 +71,7 @@ impl Segments for CrashesAt {
 }
 
 /// A memory, its clock in ms, and a storage of it.
-fn memory() -> (Arc<Memory>, Arc<AtomicU64>, Storage) {
+pub(super) fn memory() -> (Arc<Memory>, Arc<AtomicU64>, Storage) {
     let clock = Arc::new(AtomicU64::new(NOW));
     let told = Arc::clone(&clock);
     let memory = Arc::new(Memory::new(Box::new(move || told.load(Ordering::Relaxed))));
@@ -85,7 +85,7 @@ async fn counter(storage: &Storage, name: &str) -> Counter {
         .unwrap()
 }
 
-async fn available(counter: &Counter) -> i128 {
+pub(super) async fn available(counter: &Counter) -> i128 {
     counter.exact_balance().await.unwrap().available
 }
 
@@ -106,7 +106,7 @@ async fn transfer_that_crashes_at(
         .unwrap_err()
 }
 
-async fn purge(memory: &Memory, counter: &Counter) {
+pub(super) async fn purge(memory: &Memory, counter: &Counter) {
     let at = at(counter.account().as_str(), 0);
     memory.call(&at, Purge.into()).await.unwrap().unwrap();
 }

@@ -119,10 +119,12 @@ fn a_segment_goes_only_when_it_is_empty() {
         id: CreditId {
             id: id(NOW, "a"),
             from: account("b"),
+            reservation: None,
         },
         content: 1,
         amount: amount(5),
         unit: Unit::NONE,
+        is_promise: false,
         generation: 1,
         caller: ME,
     };

@@ -56,7 +56,9 @@ fn new_ids_are_for_callers_that_know_the_new_layout() {
     let id = id(CUT, "a");
     let confirm = Confirm {
         id: id.clone(),
+        amount: None,
         generation: 1,
+        caller: ME,
     };
     nothing(&mut prepared(5), confirm, LAYOUT);
     let cancel = Cancel {

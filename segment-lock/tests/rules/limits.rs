@@ -137,10 +137,12 @@ fn a_segment_refuses_money_of_another_unit() {
         id: CreditId {
             id: id(NOW, "a"),
             from: account("from"),
+            reservation: None,
         },
         content: transfer(3, "b").digest(),
         amount: amount(3),
         unit: "EUR".parse().unwrap(),
+        is_promise: false,
         generation: 1,
         caller: ME,
     };
@@ -260,12 +262,14 @@ fn a_view_counts_transfers_until_they_are_finished_at_both_ends() {
     let id = CreditId {
         id: id(NOW, "b"),
         from: account("from"),
+        reservation: None,
     };
     let credit = GiveCredit {
         id: id.clone(),
         content: transfer(3, "b").digest(),
         amount: amount(3),
         unit: Unit::NONE,
+        is_promise: false,
         generation: 1,
         caller: ME,
     };

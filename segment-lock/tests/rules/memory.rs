@@ -256,10 +256,12 @@ async fn a_transfer_that_finds_nobody_comes_back_and_a_late_credit_is_refused() 
             id: CreditId {
                 id: id(NOW, "over"),
                 from: account("a"),
+                reservation: None,
             },
             content: transfer(7, "b").digest(),
             amount: amount(7),
             unit: Unit::NONE,
+            is_promise: false,
             generation: 1,
             caller: OTHER,
         };

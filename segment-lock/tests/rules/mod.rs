@@ -5,6 +5,7 @@ mod crashed;
 mod deleted;
 mod history;
 mod layout;
+mod legs;
 mod limits;
 mod loans;
 mod losses;
@@ -17,7 +18,8 @@ mod two_reads;
 mod wrong_clocks;
 
 use ringfence_segment_lock::{
-    Account, Amount, At, Caller, Change, Durability, HashKey, NewAccount, RequestId, Terms, Unit,
+    Account, Amount, At, Caller, Change, Durability, HashKey, Leg, Legs, NewAccount, RequestId,
+    Terms, Unit,
     segment::{Answer, Create, Loan, Money, Op, Prepare, Reply, Request, Segment, State},
 };
 
@@ -112,6 +114,14 @@ fn transfer(value: i64, to: &str) -> Change {
         amount: amount(value),
         to: account(to),
     }
+}
+
+fn legs(legs: &[(&str, i64)]) -> Legs {
+    let leg = |&(to, value): &(&str, i64)| Leg {
+        to: account(to),
+        amount: amount(value),
+    };
+    Legs::new(legs.iter().map(leg).collect()).unwrap()
 }
 
 /// A request of now, by the first layout.

@@ -25,7 +25,9 @@ fn reserved() -> Segment {
 fn confirm(name: &str) -> Confirm {
     Confirm {
         id: id(NOW, name),
+        amount: None,
         generation: 1,
+        caller: ME,
     }
 }
 

@@ -1,19 +1,22 @@
 //! Transfers: the source waits for the destination, which remembers until the transfer is finished at its source.
 
 use ringfence_segment_lock::segment::{
-    CreditId, FinishTransfer, Forget, GiveCredit, Outcome, Pinned, Purge, Refusal, Reply, Sent,
-    State,
+    CreditId, FinishTransfer, Forget, GiveCredit, Outcome, Pinned, PinnedCredit, Purge, Refusal,
+    Reply, Sent, State,
 };
 
 use super::*;
 
-fn sent() -> Segment {
-    let mut segment = segment(5);
-    let sent = State::Sent {
+fn to_b() -> State {
+    State::Sent {
         amount: amount(3),
         to: account("b"),
-    };
-    once(&mut segment, op("a", transfer(3, "b")), recorded(sent));
+    }
+}
+
+fn sent() -> Segment {
+    let mut segment = segment(5);
+    once(&mut segment, op("a", transfer(3, "b")), recorded(to_b()));
     assert_eq!((segment.value, segment.held), (2, 3));
     segment
 }
@@ -22,6 +25,7 @@ fn credit_id(from: &str) -> CreditId {
     CreditId {
         id: id(NOW, "a"),
         from: account(from),
+        reservation: None,
     }
 }
 
@@ -31,6 +35,7 @@ fn credit(from: &str) -> GiveCredit {
         content: transfer(3, "b").digest(),
         amount: amount(3),
         unit: Unit::NONE,
+        is_promise: false,
         generation: 1,
         caller: ME,
     }
@@ -39,7 +44,10 @@ fn credit(from: &str) -> GiveCredit {
 fn finish_transfer(outcome: Outcome) -> FinishTransfer {
     FinishTransfer {
         id: id(NOW, "a"),
-        outcome,
+        refused: match outcome {
+            Outcome::Credited => Vec::new(),
+            Outcome::Refused => vec![account("b")],
+        },
         generation: 1,
         caller: ME,
     }
@@ -83,10 +91,7 @@ fn a_source_never_forgets_what_it_sent() {
     assert_eq!(segment.purge(NOW + 9_000_000), Ok(Reply::Purged(0)));
     assert_eq!((segment.value, segment.held), (2, 3));
     let listed = segment.sent_after(&Sent { after: None });
-    assert_eq!(
-        listed,
-        Ok(Reply::Sent(vec![(id(NOW, "a"), amount(3), account("b"))]))
-    );
+    assert_eq!(listed, Ok(Reply::Sent(vec![(id(NOW, "a"), to_b())])));
     once(
         &mut segment,
         finish_transfer(Outcome::Credited),
@@ -109,7 +114,10 @@ fn a_credit_counts_once_and_is_kept_until_it_is_unpinned() {
     );
     assert_eq!(
         segment.pinned_after(&Pinned { after: None }),
-        Ok(Reply::Pinned(vec![credit_id("a")]))
+        Ok(Reply::Pinned(vec![PinnedCredit {
+            id: credit_id("a"),
+            is_promise: false,
+        }]))
     );
     let forget = Forget {
         id: credit_id("a"),

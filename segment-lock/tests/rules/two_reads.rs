@@ -83,7 +83,9 @@ fn hold(memory: &Memory, index: u32, name: &str, value: i64) {
 fn confirm(memory: &Memory, index: u32, name: &str) {
     let confirm = Confirm {
         id: id(NOW, name),
+        amount: None,
         generation: 1,
+        caller: ME,
     };
     at_segment(memory, index, |segment| {
         let answer = segment.confirm(&confirm, NOW);

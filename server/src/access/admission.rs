@@ -56,7 +56,7 @@ pub(crate) struct Caller {
 }
 
 /// A call that needs a role.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Call<'a> {
     /// Acquires the lock with this key.
     Acquire(&'a str, &'a [u8]),
@@ -64,8 +64,8 @@ pub(crate) enum Call<'a> {
     Change(&'a str, &'a [u8]),
     /// The same, and may make it.
     Create(&'a str, &'a [u8]),
-    /// Moves money from the first of these accounts to the second.
-    Transfer(&'a str, [&'a [u8]; 2]),
+    /// Moves money from this account to the others.
+    Transfer(&'a str, &'a [u8], Vec<&'a [u8]>),
     /// Opens a session, or asks for many calls at once: any role will do. Clients learn the longest lease by a session, and
     /// each of the calls is let pass, or not, by itself.
     Session,
@@ -145,11 +145,11 @@ impl Caller {
     /// Lets `call` pass, if the caller is within its rate, and has the role. A call without the role counts, too.
     pub(crate) fn admit(&self, call: Call<'_>) -> Result<(), Error> {
         self.count(1)?;
-        if !self.allows(call) {
+        if !self.allows(&call) {
             let name = self.name.as_deref().unwrap_or_default();
-            return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
+            return Err(Error::new(Reason::NotAllowed, refusal(name, &call)));
         }
-        match (call, &self.new_accounts) {
+        match (&call, &self.new_accounts) {
             (Call::Create(..), Some(rate)) => rate.count(1, self.clock.now()).map_err(|wait| {
                 let name = self.name.as_deref().unwrap_or_default();
                 let message = format!("more accounts than principals.{name}.accounts_per_hour");
@@ -238,7 +238,7 @@ impl Caller {
         limited(message, retry_after)
     }
 
-    fn allows(&self, call: Call<'_>) -> bool {
+    fn allows(&self, call: &Call<'_>) -> bool {
         let Roles {
             acquire,
             change,
@@ -251,11 +251,12 @@ impl Caller {
             let of = namespace(of);
             scopes.iter().any(|scope| scope.has(of, key))
         };
-        match call {
+        match *call {
             Call::Acquire(of, key) => has(acquire, of, key),
             Call::Change(of, name) | Call::Create(of, name) => has(change, of, name),
-            Call::Transfer(of, [from, to]) => {
-                has(change, of, from) && (has(receive, of, to) || has(change, of, to))
+            Call::Transfer(of, from, ref to) => {
+                let receives = |to| has(receive, of, to) || has(change, of, to);
+                has(change, of, from) && to.iter().copied().all(receives)
             }
             Call::Session => {
                 let scopes = [acquire, change, receive, read, force_release];
@@ -320,7 +321,7 @@ pub(crate) fn caller_of<T>(request: &Request<T>) -> Result<&Arc<Caller>, Error> 
 }
 
 /// Without the key: it may be a secret of others.
-fn refusal(name: &str, call: Call<'_>) -> String {
+fn refusal(name: &str, call: &Call<'_>) -> String {
     let (role, what) = match call {
         Call::Acquire(..) => ("acquire", "the key"),
         Call::Change(..) | Call::Create(..) => ("change", "the account"),

@@ -1,5 +1,7 @@
 //! Changes of accounts: one per call, or many.
 
+use std::fmt;
+
 use futures_util::{StreamExt as _, stream};
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -9,17 +11,19 @@ use prometheus_client::{
 use ringfence_api::{
     Error,
     v1::{
-        self, BalanceAfter, BatchChangeRequest, ChangeAnswer, ReservationState, TransferRequest,
-        change::Request as Change,
+        self, BalanceAfter, BatchChangeRequest, ChangeAnswer, ConfirmRequest, Leg,
+        ReservationState, change::Request as Change,
     },
 };
-use ringfence_client::counter::{Changed, CounterError, Referenced, RequestId, Reserved};
+use ringfence_client::counter::{
+    Amount, Changed, CounterError, Legs, Referenced, RequestId, Reserved,
+};
 use tokio::time::Instant;
 use tonic::Request;
 
 use super::{
     Counters,
-    messages::{amount, balance_after, ended, failure, id, reference},
+    messages::{amount, balance_after, ended, failure, id, id_in, legs, reference},
     named,
 };
 use crate::{
@@ -118,14 +122,29 @@ impl Counters {
                 made(counter.reserve(request, amount, until_ms).await, state)
             }
             Change::Confirm(ask) => {
+                let confirmed = confirmed(&ask)?;
                 let id = id(ask.id)?;
                 let counter = self.accounts.open(ask.account)?;
-                made(counter.confirm(&id).await, ended)
+                let ended_by = match confirmed {
+                    Confirmed::All => counter.confirm(&id).await,
+                    Confirmed::Part(amount) => counter.confirm_part(&id, amount).await,
+                    Confirmed::Legs(capture, legs) => counter.capture(&id, &capture, &legs).await,
+                };
+                made(ended_by, ended)
             }
             Change::Cancel(ask) => {
                 let id = id(ask.id)?;
                 let counter = self.accounts.open(ask.account)?;
                 made(counter.cancel(&id).await, ended)
+            }
+            Change::Transfer(ask) if !ask.legs.is_empty() => {
+                let id = id(ask.id)?;
+                let request = referenced(&id, &ask.reference)?;
+                let legs = legs(&ask.legs)?;
+                not_with_legs("amount", ask.amount, &0)?;
+                not_with_legs("to", ask.to, &String::new())?;
+                let from = self.accounts.open(ask.account)?;
+                made(from.transfer_legs(request, &legs).await, none)
             }
             Change::Transfer(ask) => {
                 let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
@@ -140,6 +159,41 @@ impl Counters {
                 made(from.transfer(request, amount, &to).await, none)
             }
         }
+    }
+}
+
+/// What of a reservation is spent.
+enum Confirmed {
+    All,
+    Part(Amount),
+    Legs(RequestId, Legs),
+}
+
+fn confirmed(ask: &ConfirmRequest) -> Result<Confirmed, Error> {
+    if ask.legs.is_empty() {
+        return match (ask.amount, &ask.capture_id) {
+            (_, Some(_)) => Err(Error::invalid("capture_id", "set", "not set without legs")),
+            (0, None) => Ok(Confirmed::All),
+            (value, None) => amount(value).map(Confirmed::Part),
+        };
+    }
+    not_with_legs("amount", ask.amount, &0)?;
+    let capture = id_in("capture_id", ask.capture_id.clone())?;
+    Ok(Confirmed::Legs(capture, legs(&ask.legs)?))
+}
+
+fn not_with_legs<T: PartialEq + fmt::Debug>(
+    field: &'static str,
+    value: T,
+    unset: &T,
+) -> Result<(), Error> {
+    match value == *unset {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            field,
+            format!("{value:?}"),
+            "not set beside legs",
+        )),
     }
 }
 
@@ -204,13 +258,25 @@ fn call_of(change: &Change) -> Call<'_> {
         Change::Deposit(ask) => &ask.account,
         Change::Deduct(ask) => &ask.account,
         Change::Reserve(ask) => &ask.account,
+        Change::Confirm(ConfirmRequest { account, legs, .. }) if !legs.is_empty() => {
+            return pays(account, receivers(legs));
+        }
         Change::Confirm(ask) => &ask.account,
         Change::Cancel(ask) => &ask.account,
-        Change::Transfer(TransferRequest { account, to, .. }) => {
-            let (namespace, from) = named(account);
-            return Call::Transfer(namespace, [from, to.as_bytes()]);
+        Change::Transfer(ask) if ask.legs.is_empty() => {
+            return pays(&ask.account, vec![ask.to.as_bytes()]);
         }
+        Change::Transfer(ask) => return pays(&ask.account, receivers(&ask.legs)),
     };
     let (namespace, name) = named(account);
     Call::Change(namespace, name)
+}
+
+fn pays<'a>(account: &'a Option<v1::Account>, to: Vec<&'a [u8]>) -> Call<'a> {
+    let (namespace, from) = named(account);
+    Call::Transfer(namespace, from, to)
+}
+
+fn receivers(legs: &[Leg]) -> Vec<&[u8]> {
+    legs.iter().map(|leg| leg.to.as_bytes()).collect()
 }

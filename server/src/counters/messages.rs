@@ -11,9 +11,9 @@ use ringfence_api::{
     },
 };
 use ringfence_client::counter::{
-    self, Amount, Balance, BalanceAfter, Ended, Found, Inspection, LostSegment, Reference, Seen,
-    Swept, Terms, Unit,
-    limits::{REFERENCE_LEN, REPLICAS_MAX, UNIT_LEN_MAX},
+    self, Account, Amount, Balance, BalanceAfter, Ended, Found, Inspection, Leg, Legs, LostSegment,
+    Reference, Seen, Swept, Terms, Unit,
+    limits::{AMOUNT_MAX, REFERENCE_LEN, REPLICAS_MAX, UNIT_LEN_MAX},
     segment::{SegmentView, State},
 };
 
@@ -23,9 +23,25 @@ use crate::{errors, fields};
 const FAILURES_MAX: usize = 16;
 
 pub(crate) fn id(id: Option<RequestId>) -> Result<counter::RequestId, Error> {
+    id_in("id", id)
+}
+
+/// The id in a field of that name.
+pub(super) fn id_in(field: &str, id: Option<RequestId>) -> Result<counter::RequestId, Error> {
     let RequestId { created_at, name } = id.unwrap_or_default();
-    let time_ms = fields::time_ms("id.created_at", created_at)?;
+    let time_ms = fields::time_ms(&format!("{field}.created_at"), created_at)?;
     counter::RequestId::new(time_ms, &name).map_err(|error| errors::counter_name(&error))
+}
+
+pub(super) fn legs(legs: &[v1::Leg]) -> Result<Legs, Error> {
+    let leg = |leg: &v1::Leg| {
+        let to = Account::new(&leg.to).map_err(|error| errors::counter_name(&error))?;
+        let amount = Amount::new(leg.amount)
+            .map_err(|_| Error::invalid("legs.amount", leg.amount, format!("1 to {AMOUNT_MAX}")))?;
+        Ok(Leg { to, amount })
+    };
+    let legs = legs.iter().map(leg).collect::<Result<_, Error>>()?;
+    Legs::new(legs).map_err(|error| errors::legs(&error))
 }
 
 pub(super) fn amount(value: i64) -> Result<Amount, Error> {
@@ -175,6 +191,18 @@ pub(super) fn decision(found: Found) -> FindResponse {
                 answer.amount = amount.get();
                 answer.to = to.as_str().to_owned();
                 Decision::Sent
+            }
+            State::Committed(committed) => {
+                let leg = |leg: &Leg| v1::Leg {
+                    to: leg.to.as_str().to_owned(),
+                    amount: leg.amount.get(),
+                };
+                answer.legs = committed.legs.iter().map(leg).collect();
+                answer.capture_id = committed.capture.as_ref().map(|id| RequestId {
+                    created_at: Some(at(id.time_ms())),
+                    name: id.name().to_owned(),
+                });
+                Decision::Committed
             }
             State::Delivered => Decision::Delivered,
             State::Returned => Decision::Returned,

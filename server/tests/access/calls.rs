@@ -10,7 +10,7 @@ use ringfence_api::{
         CountDownLatchRequest, CreateAccountRequest, DeductRequest, DeleteAccountRequest,
         DepositRequest, Durability, FindRequest, ForceReleaseRequest, GetAccountRequest,
         GetBalanceRequest, GetHistoryRequest, GetLatchRequest, GetTopologyRequest, InspectRequest,
-        LabelAccountRequest, ListAccountsRequest, ListRequest, RemoveShardRequest, RequestId,
+        LabelAccountRequest, Leg, ListAccountsRequest, ListRequest, RemoveShardRequest, RequestId,
         ResegmentAccountRequest, ReserveRequest, ResumeResizeRequest, SetLatchRequest,
         SweepAccountRequest, TransferRequest, WaitLatchRequest, WeighShardRequest,
         admin_service_client::AdminServiceClient, change,
@@ -165,6 +165,33 @@ impl Calls<'_> {
         call!(self, latches.wait_latch(wait));
     }
 
+    /// One that pays another account is a call of its own.
+    async fn confirms(
+        &mut self,
+        counters: &mut CounterServiceClient<Channel>,
+        (account, id): (Option<Account>, Option<RequestId>),
+    ) {
+        let confirm = ConfirmRequest {
+            account,
+            id: id.clone(),
+            ..ConfirmRequest::default()
+        };
+        call!(self, counters.confirm(confirm.clone()));
+        let leg = Leg {
+            to: "mine/other".into(),
+            amount: 1,
+        };
+        let capture = ConfirmRequest {
+            legs: vec![leg],
+            capture_id: id,
+            ..confirm
+        };
+        let answer = counters.confirm(with(self.caller, capture)).await;
+        if let Err(status) = answer {
+            self.refused.push(("capture", status));
+        }
+    }
+
     async fn changes(
         &mut self,
         counters: &mut CounterServiceClient<Channel>,
@@ -203,8 +230,7 @@ impl Calls<'_> {
             ..ReserveRequest::default()
         };
         call!(self, counters.reserve(reserve));
-        let (account, id) = request();
-        call!(self, counters.confirm(ConfirmRequest { account, id }));
+        self.confirms(counters, request()).await;
         let (account, id) = request();
         call!(self, counters.cancel(CancelRequest { account, id }));
         let (account, id) = request();
@@ -274,7 +300,7 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 34;
+const CALLS: usize = 35;
 const TOPOLOGY: [&str; 6] = [
     "get_topology",
     "add_shard",
@@ -424,7 +450,9 @@ async fn to_change_money_is_not_to_lock() {
         ] {
             assert_eq!(is_allowed(call), changes, "{caller} {key} {call}");
         }
-        assert_eq!(is_allowed("transfer"), transfers, "{caller} {key}");
+        for call in ["transfer", "capture"] {
+            assert_eq!(is_allowed(call), transfers, "{caller} {key} {call}");
+        }
     }
 }
 

@@ -18,11 +18,13 @@
 //! * [`sets`] is sets of locks, all or nothing: docs/protocol.md, "Sets of locks". Two or three keys, as many processes.
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
+//! * [`legs`] is money for several accounts at once: docs/protocol.md, "Legs". A source and two destinations.
 //! * [`witnessed`] is leases at a store whose transactions see no clock, such as etcd: docs/protocol.md, "A clock of witnessed
 //!   time". One key, two processes.
 
 mod check;
 pub mod first_use;
+pub mod legs;
 pub mod queue;
 pub mod redlock;
 mod ruled;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence_model::{
-    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, sets,
-    shares, slot, topology, witnessed,
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, legs, queue, redlock, segments,
+    sets, shares, slot, topology, witnessed,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -74,6 +74,7 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         segments::control,
     );
+    let legs = runs("legs", legs::clean(), |config| config.name, legs::control);
     let redlock = runs(
         "redlock",
         redlock::clean(),
@@ -94,7 +95,7 @@ fn all() -> impl Iterator<Item = Run> {
         witnessed::control,
     );
     (queue.chain(slot).chain(topology).chain(first_use))
-        .chain(segments.chain(redlock))
+        .chain(segments.chain(legs).chain(redlock))
         .chain(shares.chain(sets).chain(witnessed))
 }
 

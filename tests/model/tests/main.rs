@@ -3,6 +3,7 @@
 #[macro_use]
 mod common;
 mod first_use;
+mod legs;
 mod queue;
 mod record;
 mod redlock;

@@ -121,6 +121,8 @@ class Decision(enum.Enum):
     DELIVERED = counter_pb2.DECISION_DELIVERED
     #: Refused: the destination refused the transfer, and the amount is back.
     RETURNED = counter_pb2.DECISION_RETURNED
+    #: Open: several accounts are being paid, and each has promised to receive its leg. A repeat finishes it.
+    COMMITTED = counter_pb2.DECISION_COMMITTED
     #: The account has never seen the request. It may be on its way: repeat it, or cancel it, so that it is refused when
     #: it arrives.
     NEVER_SEEN = counter_pb2.DECISION_NEVER_SEEN
@@ -145,6 +147,8 @@ class Found:
     to: Optional[str] = None
     #: FORGOTTEN: requests created at this time or before may be forgotten, in seconds since 1970.
     forgotten_until: Optional[float] = None
+    #: COMMITTED: the amount for each account.
+    legs: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, answer: counter_pb2.FindResponse) -> Found:
@@ -158,6 +162,7 @@ class Found:
             at("deadline"),
             answer.to or None,
             at("forgotten_until"),
+            {leg.to: leg.amount for leg in answer.legs},
         )
 
 
@@ -304,9 +309,25 @@ class Change:
         return cls(counter_pb2.Change(reserve=message))
 
     @classmethod
-    def confirm(cls, account: str, request: RequestId, *, namespace: str = "") -> Change:
-        """Spends what was reserved by that request, unless it has ended before."""
-        _, message = confirm(_account(account, namespace), request)
+    def confirm(
+        cls, account: str, request: RequestId, amount: Optional[int] = None, *, namespace: str = ""
+    ) -> Change:
+        """As :meth:`Account.confirm`."""
+        _, message = confirm(_account(account, namespace), request, amount)
+        return cls(counter_pb2.Change(confirm=message))
+
+    @classmethod
+    def capture(
+        cls,
+        account: str,
+        request: RequestId,
+        capture: RequestId,
+        legs: Mapping[str, int],
+        *,
+        namespace: str = "",
+    ) -> Change:
+        """As :meth:`Account.capture`."""
+        _, message = capture_request(_account(account, namespace), request, capture, legs)
         return cls(counter_pb2.Change(confirm=message))
 
     @classmethod
@@ -321,6 +342,14 @@ class Change:
     ) -> Change:
         """Moves an amount to another account of the namespace."""
         _, message = transfer(_account(account, namespace), request, amount, to)
+        return cls(counter_pb2.Change(transfer=message))
+
+    @classmethod
+    def transfer_legs(
+        cls, account: str, request: RequestId, legs: Mapping[str, int], *, namespace: str = ""
+    ) -> Change:
+        """As :meth:`Account.transfer_legs`."""
+        _, message = transfer_legs(_account(account, namespace), request, legs)
         return cls(counter_pb2.Change(transfer=message))
 
 
@@ -449,8 +478,29 @@ def reserve(
     return "Reserve", message
 
 
-def confirm(account: counter_pb2.Account, request: RequestId) -> Request:
-    return "Confirm", counter_pb2.ConfirmRequest(account=account, id=request.message())
+def confirm(account: counter_pb2.Account, request: RequestId, amount: Optional[int]) -> Request:
+    if amount is not None and amount < 1:
+        raise InvalidInput(f"amount is {amount}, must be at least 1, or None")
+    message = counter_pb2.ConfirmRequest(account=account, id=request.message(), amount=amount or 0)
+    return "Confirm", message
+
+
+def capture_request(
+    account: counter_pb2.Account, request: RequestId, capture: RequestId, legs: Mapping[str, int]
+) -> Request:
+    message = counter_pb2.ConfirmRequest(
+        account=account,
+        id=request.message(),
+        legs=_legs(legs),
+        capture_id=capture.message(),
+    )
+    return "Confirm", message
+
+
+def _legs(legs: Mapping[str, int]) -> List[counter_pb2.Leg]:
+    if not legs:
+        raise InvalidInput("there are 0 legs, must be 1 to 16")
+    return [counter_pb2.Leg(to=to, amount=amount) for to, amount in legs.items()]
 
 
 def cancel(account: counter_pb2.Account, request: RequestId) -> Request:
@@ -463,6 +513,18 @@ def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: 
         id=request.message(),
         amount=amount,
         to=to,
+        reference=request.reference,
+    )
+    return "Transfer", message
+
+
+def transfer_legs(
+    account: counter_pb2.Account, request: RequestId, legs: Mapping[str, int]
+) -> Request:
+    message = counter_pb2.TransferRequest(
+        account=account,
+        id=request.message(),
+        legs=_legs(legs),
         reference=request.reference,
     )
     return "Transfer", message

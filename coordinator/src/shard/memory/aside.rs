@@ -68,12 +68,16 @@ impl Aside {
                     State::Held { deadline_ms, .. } => {
                         segment.due.insert((deadline_ms, id.clone()));
                     }
-                    State::Sent { .. } => drop(segment.sent.insert(id.clone())),
+                    State::Sent { .. } | State::Committed(_) => {
+                        _ = segment.sent.insert(id.clone());
+                    }
                     _ => {}
                 }
             }
             let pinned = credits.iter();
-            let pinned = pinned.filter(|(_, credit)| credit.state == CreditState::Pinned);
+            let is_open =
+                |state| matches!(state, CreditState::Promised { .. } | CreditState::Pinned);
+            let pinned = pinned.filter(|(_, credit)| is_open(credit.state));
             segment.pinned = pinned.map(|(id, _)| id.clone()).collect();
             (segment.ids, segment.credits) = (ids, credits);
             segment.order = order.into_values().collect();

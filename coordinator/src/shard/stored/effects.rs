@@ -179,6 +179,7 @@ mod tests {
         let credit = CreditId {
             id: id(),
             from: account(),
+            reservation: Some(id()),
         };
         let kinds = [
             EffectKind::Deposited(id()),

@@ -10,8 +10,8 @@ use super::{
     effects::chunk,
     place,
     texts::{
-        KEY_LEN, caller_text, content_bytes, credit_key, credit_text, durability_text, id_key,
-        limits_text, open_text, state_text,
+        KEY_LEN, caller_text, content_bytes, credit_key, durability_text, id_key, limits_text,
+        open_text, pinned_text, state_text,
     },
 };
 
@@ -37,7 +37,9 @@ impl Stored {
             stored.put(SENT, open_text(hash_key, id), "0");
         }
         for id in &segment.pinned {
-            stored.put(PINNED, credit_text(id), "0");
+            let state = segment.credits.get(id).map(|credit| credit.state);
+            let is_promise = matches!(state, Some(CreditState::Promised { .. }));
+            stored.put(PINNED, pinned_text(id, is_promise), "0");
         }
         for (nth, effect) in segment.log.effects.iter().enumerate() {
             stored.put(LOG, place(nth), chunk(effect));
@@ -51,12 +53,13 @@ impl Stored {
             self.put(part, id_key(hash_key, id), value_of(entry));
         }
         for (id, credit) in &segment.credits {
-            let (part, letter) = match credit.state {
-                CreditState::Pinned => (OPEN, b'P'),
-                CreditState::Forgettable => (IDS, b'F'),
-                CreditState::Refused => (IDS, b'N'),
+            let (part, state) = match credit.state {
+                CreditState::Promised { amount } => (OPEN, format!("Q{}", amount.get())),
+                CreditState::Pinned => (OPEN, "P".to_owned()),
+                CreditState::Forgettable => (IDS, "F".to_owned()),
+                CreditState::Refused => (IDS, "N".to_owned()),
             };
-            let value = [&content_bytes(credit.content)[..], &[letter]].concat();
+            let value = [&content_bytes(credit.content)[..], state.as_bytes()].concat();
             self.put(part, credit_key(hash_key, id), value);
         }
         for (nth, id) in segment.order.iter().enumerate() {
@@ -73,6 +76,7 @@ impl Stored {
         let numbers = [
             ("value", segment.value.unsigned_abs()),
             ("held", segment.held.unsigned_abs()),
+            ("promised", segment.promised.unsigned_abs()),
             ("version", segment.version),
             ("generation", segment.generation),
             ("base", segment.base),

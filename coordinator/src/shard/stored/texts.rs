@@ -3,8 +3,8 @@
 //! Ids as texts sort as the ids do, so sorted sets keep their order.
 
 use ringfence_segment_lock::{
-    Account, Caller, Durability, HashKey, RequestId, Terms,
-    segment::{Channel, CreditId, State},
+    Account, Caller, Durability, HashKey, Leg, Legs, RequestId, Terms,
+    segment::{Channel, Committed, CreditId, PinnedCredit, State},
 };
 
 use crate::name::{Decimal, hex, push_decimal};
@@ -15,9 +15,11 @@ pub(crate) const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// Digits of a time in an id.
 const TIME_DIGITS: usize = 16;
-/// Ends a name. In a name, [`NOT_THE_END`], which no text contains, follows each zero byte.
+/// No text contains it.
+const NOT_TEXT: u8 = 0xff;
+/// Ends a name. In a name, [`NOT_THE_END`] follows each zero byte.
 const END: u8 = 0;
-const NOT_THE_END: u8 = 0xff;
+const NOT_THE_END: u8 = NOT_TEXT;
 
 /// The scripts have one number for a smaller amount, and two for any other: high * 10^15 + low.
 pub(crate) const SPLIT: u64 = 1_000_000_000_000_000;
@@ -42,16 +44,49 @@ pub(crate) fn id_text(id: &RequestId, more: &str) -> Vec<u8> {
     ended(id, more.as_bytes())
 }
 
-/// `time:name`, the name's end, and the account.
+/// `time:name`, the name's end, and the account; of a capture also a byte that no text contains, and `time:name` of the
+/// reservation with its end.
 pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
-    ended(&credit.id, credit.from.as_str().as_bytes())
+    let mut text = ended(&credit.id, credit.from.as_str().as_bytes());
+    if let Some(reservation) = &credit.reservation {
+        text.push(NOT_TEXT);
+        push_ended(&mut text, reservation, &[]);
+    }
+    text
 }
 
 /// The inverse of [`credit_text`].
 pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
     let (id, from) = ended_of(text)?;
-    let from = Account::new(std::str::from_utf8(from).ok()?).ok()?;
-    Some(CreditId { id, from })
+    let mut parts = from.splitn(2, |byte| *byte == NOT_TEXT);
+    let from = Account::new(std::str::from_utf8(parts.next()?).ok()?).ok()?;
+    let reservation = match parts.next() {
+        None => None,
+        Some(reservation) => Some(ended_of(reservation)?.0),
+    };
+    Some(CreditId {
+        id,
+        from,
+        reservation,
+    })
+}
+
+/// The end of a promise among the credits that are not finished.
+const PROMISE: [u8; 2] = [NOT_TEXT; 2];
+
+/// A credit that is not finished.
+pub(crate) fn pinned_text(credit: &CreditId, is_promise: bool) -> Vec<u8> {
+    let end = if is_promise { &PROMISE[..] } else { &[] };
+    [&credit_text(credit)[..], end].concat()
+}
+
+/// The inverse of [`pinned_text`].
+pub(crate) fn pinned_of(text: &[u8]) -> Option<PinnedCredit> {
+    let promise = text.strip_suffix(&PROMISE);
+    Some(PinnedCredit {
+        id: credit_of(promise.unwrap_or(text))?,
+        is_promise: promise.is_some(),
+    })
 }
 
 /// `time:name`, the name's end, and `more`: ordered by id, for any content of `more`.
@@ -116,8 +151,52 @@ pub(crate) fn state_text(state: &State) -> Vec<u8> {
             text.push(b':');
             text.extend_from_slice(to.as_str().as_bytes());
         }
+        State::Committed(committed) => {
+            let Committed { legs, capture } = &**committed;
+            let capture = capture.as_ref().map(|id| id_text(id, ""));
+            text.push(b'K');
+            push_counted(&mut text, &capture.unwrap_or_default());
+            for Leg { to, amount } in legs.iter() {
+                push_decimal(&mut text, amount.get().unsigned_abs());
+                text.push(b':');
+                push_counted(&mut text, to.as_str().as_bytes());
+            }
+        }
     }
     text
+}
+
+/// The length of `bytes`, a colon, and `bytes`.
+fn push_counted(text: &mut Vec<u8>, bytes: &[u8]) {
+    push_decimal(text, bytes.len() as u64);
+    text.push(b':');
+    text.extend_from_slice(bytes);
+}
+
+/// The inverse of [`push_counted`], and what follows.
+fn counted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = pair(text)?;
+    rest.split_at_checked(number_of(len)?)
+}
+
+fn committed_of(text: &[u8]) -> Option<Committed> {
+    let (capture, mut rest) = counted(text)?;
+    let capture = match capture {
+        [] => None,
+        capture => Some(ended_of(capture)?.0),
+    };
+    let mut legs = Vec::new();
+    while !rest.is_empty() {
+        let (amount, named) = pair(rest)?;
+        let (to, behind) = counted(named)?;
+        legs.push(Leg {
+            to: Account::new(std::str::from_utf8(to).ok()?).ok()?,
+            amount: number_of(amount)?,
+        });
+        rest = behind;
+    }
+    let legs = Legs::new(legs).ok()?;
+    Some(Committed { legs, capture })
 }
 
 /// The inverse of [`state_text`].
@@ -145,6 +224,7 @@ pub(crate) fn state_of(text: &[u8]) -> Option<State> {
                 to: Account::new(std::str::from_utf8(to).ok()?).ok()?,
             });
         }
+        b'K' => return Some(State::Committed(Box::new(committed_of(needs)?))),
         _ => return None,
     };
     needs.is_empty().then_some(plain)
@@ -259,7 +339,24 @@ mod tests {
         CreditId {
             id: id(time_ms, name),
             from,
+            reservation: None,
         }
+    }
+
+    fn captured(credit: CreditId, reservation: RequestId) -> CreditId {
+        CreditId {
+            reservation: Some(reservation),
+            ..credit
+        }
+    }
+
+    fn committed(capture: Option<RequestId>) -> State {
+        let leg = |to| Leg {
+            to: Account::new(to).unwrap(),
+            amount: Amount::new(7).unwrap(),
+        };
+        let legs = Legs::new(vec![leg("a:1"), leg("3:b")]).unwrap();
+        State::Committed(Box::new(Committed { legs, capture }))
     }
 
     #[test]
@@ -291,13 +388,20 @@ mod tests {
             credit(1, "a\0\0", "c"),
             credit(1, "a\0b", "c"),
             credit(1, "ab", "a"),
+            captured(credit(1, "ab", "a"), id(1, "c")),
+            captured(credit(1, "ab", "a"), id(1, "c\0")),
         ];
         for (one, next) in credits.iter().zip(&credits[1..]) {
             assert!(one < next, "{one:?} {next:?}");
             assert!(credit_text(one) < credit_text(next), "{one:?} {next:?}");
         }
         for credit in credits {
-            assert_eq!(credit_of(&credit_text(&credit)), Some(credit));
+            assert_eq!(credit_of(&credit_text(&credit)), Some(credit.clone()));
+            for is_promise in [false, true] {
+                let pinned = pinned_of(&pinned_text(&credit, is_promise));
+                let id = credit.clone();
+                assert_eq!(pinned, Some(PinnedCredit { id, is_promise }));
+            }
         }
     }
 
@@ -320,6 +424,8 @@ mod tests {
                 amount,
                 to: Account::new("a:b").unwrap(),
             },
+            committed(None),
+            committed(Some(id(9, "x:\0"))),
         ];
         for state in states {
             assert_eq!(state_of(&state_text(&state)), Some(state));

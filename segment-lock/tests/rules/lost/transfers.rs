@@ -17,10 +17,12 @@ fn credit(id: &RequestId, from: &str, value: i64, to: &str) -> GiveCredit {
         id: CreditId {
             id: id.clone(),
             from: account(from),
+            reservation: None,
         },
         content: transfer(value, to).digest(),
         amount: amount(value),
         unit: Unit::NONE,
+        is_promise: false,
         generation: 1,
         caller: OTHER,
     }
@@ -100,7 +102,7 @@ async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
     assert_eq!(scene.available().await, 100);
     let finish = FinishTransfer {
         id: over.clone(),
-        outcome: Outcome::Refused,
+        refused: vec![account("b")],
         generation: 1,
         caller: OTHER,
     };

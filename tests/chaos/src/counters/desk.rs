@@ -346,7 +346,7 @@ fn found(found: Found) -> Answer {
             State::Cancelled => Answer::Ended(End::Cancelled),
             State::Expired => Answer::Ended(End::Expired),
             State::Returned => Answer::Returned,
-            State::Sent { .. } => Answer::Unknown("on its way".into()),
+            State::Sent { .. } | State::Committed(_) => Answer::Unknown("on its way".into()),
         },
     }
 }

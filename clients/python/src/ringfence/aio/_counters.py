@@ -74,9 +74,24 @@ class Account:
         answer = await self._run(*_requests.reserve(self._account, request, amount, deadline))
         return Changed.of(answer)
 
-    async def confirm(self, request: RequestId) -> Changed:
-        """Spends what was reserved by that request, unless it has ended before."""
-        return Changed.of(await self._run(*_requests.confirm(self._account, request)))
+    async def confirm(self, request: RequestId, amount: Optional[int] = None) -> Changed:
+        """Spends what was reserved by that request, unless it has ended before; or this part of it, and the rest comes back.
+
+        A repeat tells how the reservation ended, whatever the amount.
+        """
+        return Changed.of(await self._run(*_requests.confirm(self._account, request, amount)))
+
+    async def capture(
+        self, request: RequestId, capture: RequestId, legs: Mapping[str, int]
+    ) -> Changed:
+        """Pays accounts of the namespace from what was reserved by that request: each its amount, or none any; the rest
+        comes back.
+
+        They know their legs by the id ``capture``. If one refuses, the reservation is still held: another capture has
+        another id.
+        """
+        message = _requests.capture_request(self._account, request, capture, legs)
+        return Changed.of(await self._run(*message))
 
     async def cancel(self, request: RequestId) -> Changed:
         """Gives back what was reserved by that request, unless it has ended before."""
@@ -85,6 +100,10 @@ class Account:
     async def transfer(self, request: RequestId, amount: int, to: str) -> Changed:
         """Moves an amount to another account of the namespace."""
         return Changed.of(await self._run(*_requests.transfer(self._account, request, amount, to)))
+
+    async def transfer_legs(self, request: RequestId, legs: Mapping[str, int]) -> Changed:
+        """Moves amounts to other accounts of the namespace: each gets its own, or none gets any."""
+        return Changed.of(await self._run(*_requests.transfer_legs(self._account, request, legs)))
 
     async def find(self, request: RequestId) -> Found:
         """What was decided on a request, of whatever kind. Decides nothing."""

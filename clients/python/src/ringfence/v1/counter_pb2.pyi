@@ -41,6 +41,7 @@ class Decision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECISION_RETURNED: _ClassVar[Decision]
     DECISION_NEVER_SEEN: _ClassVar[Decision]
     DECISION_FORGOTTEN: _ClassVar[Decision]
+    DECISION_COMMITTED: _ClassVar[Decision]
 
 class EffectKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -86,6 +87,7 @@ DECISION_DELIVERED: Decision
 DECISION_RETURNED: Decision
 DECISION_NEVER_SEEN: Decision
 DECISION_FORGOTTEN: Decision
+DECISION_COMMITTED: Decision
 EFFECT_KIND_UNSPECIFIED: EffectKind
 EFFECT_KIND_DEPOSITED: EffectKind
 EFFECT_KIND_DEDUCTED: EffectKind
@@ -250,12 +252,26 @@ class ReserveResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[ReservationState, str]] = ..., balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class ConfirmRequest(_message.Message):
-    __slots__ = ("account", "id")
+    __slots__ = ("account", "id", "amount", "legs", "capture_id")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    LEGS_FIELD_NUMBER: _ClassVar[int]
+    CAPTURE_ID_FIELD_NUMBER: _ClassVar[int]
     account: Account
     id: RequestId
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
+    amount: int
+    legs: _containers.RepeatedCompositeFieldContainer[Leg]
+    capture_id: RequestId
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., legs: _Optional[_Iterable[_Union[Leg, _Mapping]]] = ..., capture_id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
+
+class Leg(_message.Message):
+    __slots__ = ("to", "amount")
+    TO_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    to: str
+    amount: int
+    def __init__(self, to: _Optional[str] = ..., amount: _Optional[int] = ...) -> None: ...
 
 class ConfirmResponse(_message.Message):
     __slots__ = ("state", "balance")
@@ -282,18 +298,20 @@ class CancelResponse(_message.Message):
     def __init__(self, state: _Optional[_Union[ReservationState, str]] = ..., balance: _Optional[_Union[BalanceAfter, _Mapping]] = ...) -> None: ...
 
 class TransferRequest(_message.Message):
-    __slots__ = ("account", "id", "amount", "to", "reference")
+    __slots__ = ("account", "id", "amount", "to", "reference", "legs")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
     REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    LEGS_FIELD_NUMBER: _ClassVar[int]
     account: Account
     id: RequestId
     amount: int
     to: str
     reference: bytes
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., to: _Optional[str] = ..., reference: _Optional[bytes] = ...) -> None: ...
+    legs: _containers.RepeatedCompositeFieldContainer[Leg]
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ..., amount: _Optional[int] = ..., to: _Optional[str] = ..., reference: _Optional[bytes] = ..., legs: _Optional[_Iterable[_Union[Leg, _Mapping]]] = ...) -> None: ...
 
 class TransferResponse(_message.Message):
     __slots__ = ("balance",)
@@ -348,18 +366,22 @@ class FindRequest(_message.Message):
     def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
 
 class FindResponse(_message.Message):
-    __slots__ = ("decision", "amount", "deadline", "to", "forgotten_until")
+    __slots__ = ("decision", "amount", "deadline", "to", "forgotten_until", "legs", "capture_id")
     DECISION_FIELD_NUMBER: _ClassVar[int]
     AMOUNT_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
     FORGOTTEN_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LEGS_FIELD_NUMBER: _ClassVar[int]
+    CAPTURE_ID_FIELD_NUMBER: _ClassVar[int]
     decision: Decision
     amount: int
     deadline: _timestamp_pb2.Timestamp
     to: str
     forgotten_until: _timestamp_pb2.Timestamp
-    def __init__(self, decision: _Optional[_Union[Decision, str]] = ..., amount: _Optional[int] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., to: _Optional[str] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    legs: _containers.RepeatedCompositeFieldContainer[Leg]
+    capture_id: RequestId
+    def __init__(self, decision: _Optional[_Union[Decision, str]] = ..., amount: _Optional[int] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., to: _Optional[str] = ..., forgotten_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., legs: _Optional[_Iterable[_Union[Leg, _Mapping]]] = ..., capture_id: _Optional[_Union[RequestId, _Mapping]] = ...) -> None: ...
 
 class GetHistoryRequest(_message.Message):
     __slots__ = ("account", "cursor", "since", "limit")

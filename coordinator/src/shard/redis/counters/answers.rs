@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use redis::Value;
 use ringfence_segment_lock::{
     segment::{
-        Answer, Channel, History, HistoryPage, Money, Outcome, Refusal, Reply, Request,
-        SegmentView, State,
+        Answer, Channel, History, HistoryPage, Money, Outcome, Refusal, Reply, Request, SegmentView,
     },
     {Change, RequestId},
 };
@@ -17,7 +16,7 @@ use crate::{
         CounterOp, CounterReply,
         stored::{
             effects,
-            texts::{SPLIT, channel_of, credit_of, number_of, open_of, state_of},
+            texts::{SPLIT, channel_of, number_of, open_of, pinned_of, state_of},
         },
     },
 };
@@ -86,18 +85,17 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
         (b"stale", []) => Reply::Stale,
         (b"changed", []) => Reply::Changed,
         (b"unknown", []) => Reply::Unknown,
+        (b"promised", []) => Reply::Promised,
         (b"credited", [Value::Int(1)]) => Reply::Credited(Outcome::Credited),
         (b"credited", [Value::Int(0)]) => Reply::Credited(Outcome::Refused),
         (b"sent", pairs) => {
             let pairs = pairs.chunks_exact(2);
-            let transfers = pairs.map(|pair| match state_of(text(&pair[1])?)? {
-                State::Sent { amount, to } => Some((open_of(text(&pair[0])?)?, amount, to)),
-                _ => None,
-            });
+            let transfers =
+                pairs.map(|pair| Some((open_of(text(&pair[0])?)?, state_of(text(&pair[1])?)?)));
             Reply::Sent(transfers.collect::<Option<_>>()?)
         }
         (b"pinned", credits) => {
-            let credits = credits.iter().map(|credit| credit_of(text(credit)?));
+            let credits = credits.iter().map(|credit| pinned_of(text(credit)?));
             Reply::Pinned(credits.collect::<Option<_>>()?)
         }
         (b"expired", [count]) => Reply::Expired(number(count)?),
@@ -168,6 +166,10 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
         (b"deadline", [max_ms]) => Refusal::DeadlineTooLate {
             deadline_ms: deadline_in(request)?,
             max_ms: number(max_ms)?,
+        },
+        (b"above_reserved", [amount, reserved]) => Refusal::AboveReserved {
+            amount: amount_of(amount)?,
+            reserved: amount_of(reserved)?,
         },
         (b"no_log", []) => Refusal::NoLog,
         (b"closed", []) => Refusal::Closed,

@@ -51,7 +51,7 @@ impl Sums {
                 coming,
                 going: going.checked_add(amount.get())?,
             }),
-            Change::Reserve { .. } | Change::Transfer { .. } => None,
+            Change::Reserve { .. } | Change::Transfer { .. } | Change::TransferLegs { .. } => None,
         }
     }
 }

@@ -3,8 +3,9 @@
 use ringfence_segment_lock::{
     Caller, Change, HashKey, RequestId,
     segment::{
-        Accept, Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, History,
-        Lend, Loan, Op, Prepare, Refuse, Remove, Replace, Request, State,
+        Accept, Cancel, Capture, Collect, Committed, Confirm, Create, CreditId, FinishTransfer,
+        Forget, GiveCredit, History, Lend, Loan, Op, Prepare, Refuse, Remove, Replace, Request,
+        State,
     },
 };
 
@@ -15,7 +16,7 @@ use crate::shard::{
         push_change, reference_text,
         texts::{
             SPLIT, caller_pieces, content_bytes, credit_key, credit_text, durability_text, id_key,
-            id_text, limits_text, open_text, state_text,
+            id_text, limits_text, open_text, pinned_text, state_text,
         },
     },
 };
@@ -54,9 +55,10 @@ fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, H
         Request::Thaw(thaw) => _ = push_caller(verb(pack, group, "thaw", 1), thaw.caller),
         Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse, hash_key),
         Request::Confirm(confirm) => {
-            push_id(verb(pack, group, "confirm", 4), hash_key, &confirm.id)
-                .number(confirm.generation)
-                .text(&open_text(hash_key, &confirm.id));
+            push_confirm(verb(pack, group, "confirm", 6), confirm, hash_key)
+        }
+        Request::Capture(capture) => {
+            push_capture(verb(pack, group, "capture", 6), capture, hash_key)
         }
         Request::Cancel(Cancel {
             id,
@@ -67,7 +69,7 @@ fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, H
             push_caller(pack, *caller).text(&open_text(hash_key, id));
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
-        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 8), credit, hash_key),
+        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 9), credit, hash_key),
         Request::FinishTransfer(finish) => {
             push_finish_transfer(verb(pack, group, "finish_transfer", 6), finish, hash_key)
         }
@@ -87,7 +89,7 @@ fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, H
         Request::Pinned(pinned) => {
             push_after(
                 verb(pack, group, "pinned", 1),
-                pinned.after.as_ref().map(credit_text),
+                pinned.after.as_ref().map(|after| pinned_text(after, true)),
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
@@ -163,6 +165,7 @@ fn kind(change: &Change) -> &'static str {
         Change::Deduct { .. } => "deduct",
         Change::Reserve { .. } => "reserve",
         Change::Transfer { .. } => "transfer",
+        Change::TransferLegs { .. } => "legs",
     }
 }
 
@@ -183,6 +186,10 @@ fn push_op(pack: &mut Pack, op: &Op, hash_key: HashKey) {
             let (amount, to) = (*amount, to.clone());
             (0, State::Sent { amount, to })
         }
+        Change::TransferLegs { legs } => {
+            let (legs, capture) = (legs.clone(), None);
+            (0, State::Committed(Box::new(Committed { legs, capture })))
+        }
     };
     push_id(pack, hash_key, &op.id).number(op.generation);
     pack.text(&content_bytes(op.change.digest()));
@@ -196,7 +203,7 @@ fn push_op(pack: &mut Pack, op: &Op, hash_key: HashKey) {
     for loan in &op.lands {
         push_loan(pack, loan);
     }
-    let is_named = op.logged || matches!(state, State::Held { .. } | State::Sent { .. });
+    let is_named = op.logged || !state.is_final();
     let text = is_named.then(|| id_text(&op.id, ""));
     pack.number(deadline_ms).text(&text.unwrap_or_default());
     pack.text(&reference_text(op.reference));
@@ -233,13 +240,35 @@ fn push_credit(pack: &mut Pack, credit: &GiveCredit, hash_key: HashKey) {
     pack.text(&content_bytes(credit.content));
     push_amount(pack, credit.amount.get());
     push_caller(pack, credit.caller).text(&credit_text(&credit.id));
-    pack.text(credit.unit.as_str().as_bytes());
+    pack.text(credit.unit.as_str().as_bytes())
+        .truth(credit.is_promise);
+}
+
+fn push_confirm(pack: &mut Pack, confirm: &Confirm, hash_key: HashKey) {
+    push_id(pack, hash_key, &confirm.id).number(confirm.generation);
+    match confirm.amount {
+        None => pack.truth(false),
+        Some(amount) => push_amount(pack, amount.get()),
+    };
+    push_caller(pack, confirm.caller).text(&open_text(hash_key, &confirm.id));
+}
+
+fn push_capture(pack: &mut Pack, capture: &Capture, hash_key: HashKey) {
+    let decided = State::Committed(Box::new(Committed {
+        legs: capture.legs.clone(),
+        capture: Some(capture.capture.clone()),
+    }));
+    push_id(pack, hash_key, &capture.id).number(capture.generation);
+    push_caller(pack.text(&state_text(&decided)), capture.caller)
+        .text(&open_text(hash_key, &capture.id));
 }
 
 fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer, hash_key: HashKey) {
-    use ringfence_segment_lock::segment::Outcome;
     push_id(pack, hash_key, &finish.id).number(finish.generation);
-    pack.truth(finish.outcome == Outcome::Credited);
+    pack.array(finish.refused.len());
+    for account in &finish.refused {
+        pack.text(account.as_str().as_bytes());
+    }
     push_caller(pack, finish.caller).text(&open_text(hash_key, &finish.id));
 }
 

@@ -5,6 +5,8 @@ function rules.cancel(segment, id, time, generation, caller, member)
   certain(segment)
   known(segment, generation, time)
   local amount = held(segment, id)
+  state = not amount and reservation(segment, id)
+  if state then return state end
   if not amount then
     timely(segment, time)
     not_frozen(segment, caller)

@@ -71,9 +71,9 @@ function clocks.agree(at, skew)
   if math.abs(now - at) > most then refuse('clocks', now, most) end
 end
 
--- The segment's money, including held money.
+-- The segment's money, including held money, and money that is promised to come.
 local function owned(segment)
-  return add(segment.value, segment.held)
+  return add(add(segment.value, segment.held), segment.promised)
 end
 
 -- The most that the segment may have; the credit line, if that is the account's ceiling; and the account's unit.

@@ -1,6 +1,4 @@
 -- Gives reservations back at their deadlines, by the server's clock.
-local EXPIRED_PER_CALL_MAX = 16
-
 -- The amount and the deadline of a reservation, if it is held.
 local function held(segment, id)
   local entry = segment.open > 0 and get(part(segment, 'open'), id)
@@ -40,6 +38,7 @@ end
 -- Gives back reservations past their deadline, the oldest first. Returns their number. Sets `none_due` if no more are
 -- due.
 local function expire_due(segment)
+  local EXPIRED_PER_CALL_MAX = 16
   if segment.none_due or segment.held == 0 then return 0 end
   local due = read('ZRANGEBYSCORE', whole(part(segment, 'due')), '-inf', now, 'LIMIT', 0, EXPIRED_PER_CALL_MAX)
   for _, member in ipairs(due) do expire_if_due(segment, log.key_of(member), member) end

@@ -1,7 +1,7 @@
 -- A segment is read once per batch. Its changes are written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
   'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
-  'doubtful', 'closed', 'frozen', 'awaits_versions', 'log', 'limits'}
+  'doubtful', 'closed', 'frozen', 'awaits_versions', 'log', 'limits', 'promised'}
 
 -- The segment under a group's name, if it exists. A segment that was written in another life may lack its last changes.
 local function load(group)
@@ -14,7 +14,7 @@ local function load(group)
   }
   for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
   log.open(segment, found[25])
-  segment.limits = found[26]
+  segment.limits, segment.promised = found[26], amount_of(found[27])
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
     local is_marked = segment.durability == 'memory' and is_armed_anew(segment.origin, origin)
@@ -64,7 +64,8 @@ local function take_place(segment, losses)
 end
 
 -- A segment with nothing but its credit, created for a plan. It refuses ids from before the plan's beginning. `limits`:
--- "most credit unit", as of `limits_of`; '' for the usual ones. `planned`: the time of the plan. With `losses`, it replaces a lost segment.
+-- "most credit unit", as of `limits_of`; '' for the usual ones. `planned`: the time of the plan. With `losses`, it
+-- replaces a lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, effects_max,
   effects_for, durability, limits, credit, planned, losses, at)
   must_be_safe(durability)
@@ -73,7 +74,7 @@ local function create(group, generation, base, from, closed, least, manifest, wi
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
   register(group)
   local fields = {
-    value = credit, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
+    value = credit, held = 0, promised = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
     lost = 0, newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
     packed_count = 0, open = 0, oldest = false, packed = 0, losses = 0, durability = durability,
     origin = origin, doubtful = false, awaits_versions = false, closed = closed, frozen = '',

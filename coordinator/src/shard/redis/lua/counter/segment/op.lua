@@ -1,4 +1,4 @@
--- Decides a change at its home: deposit, deduct, reserve, or the start of a transfer.
+-- Decides a change at its home: deposit, deduct, reserve, or the start of a transfer, also of several legs.
 
 local function acceptable(segment, time, kind, deadline, reference)
   if reference and reference ~= '' and not segment.log then refuse('no_log') end
@@ -20,13 +20,13 @@ local function that_fit(segment, lands, kind, amount)
 end
 
 -- The part that lists a change which is not final.
-local ASIDE = {reserve = 'due', transfer = 'sent'}
+local ASIDE = {reserve = 'due', transfer = 'sent', legs = 'sent'}
 
 local function hold(segment, kind, amount, deadline, member)
   if kind == 'reserve' then
     put(part(segment, 'due'), member, deadline)
     if deadline <= now then segment.none_due = false end
-  elseif kind == 'transfer' then
+  elseif ASIDE[kind] == 'sent' then
     put(part(segment, 'sent'), member, '0')
   else
     return
@@ -69,7 +69,11 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
     set_value(segment, subtract(segment.value, amount))
   end
   hold(segment, kind, amount, deadline, text .. id)
-  log.effect(segment, log.letters[kind], amount, text .. (string.match(state, '^S%d+:(.*)$') or ''), reference)
+  if kind == 'legs' then
+    for _, leg in ipairs(legs.of(state)) do log.effect(segment, 'S', leg[1], text .. leg[2], reference) end
+  else
+    log.effect(segment, log.letters[kind], amount, text .. (string.match(state, '^S%d+:(.*)$') or ''), reference)
+  end
   record(segment, id, time, content .. state, aside)
   return state
 end

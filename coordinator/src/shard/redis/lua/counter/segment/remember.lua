@@ -71,7 +71,7 @@ end
 -- The same. In doubt only an entry with a final state: the end of any other may be lost.
 local function recorded(segment, key)
   local entry = entry_of(segment, key)
-  if entry and segment.doubtful and string.find(entry, '^[HS]', 9) then refuse('doubtful') end
+  if entry and segment.doubtful and string.find(entry, '^[HSK]', 9) then refuse('doubtful') end
   return entry
 end
 
