@@ -44,8 +44,11 @@ impl Counter {
                 self.close().await?;
                 self.sweep().await?;
                 let balance = self.exact_balance().await?;
-                if (balance.ledger, balance.held) != (0, 0) {
-                    return Err(self.not_empty((balance.ledger, balance.held), 0));
+                // What is finished in a closed account stays so. Otherwise one segment would be removed, and another not.
+                let views = self.inspect_by(&found.manifest).await?.views;
+                let unfinished = views.values().map(|view| view.unfinished).sum();
+                if (balance.ledger, balance.held, unfinished) != (0, 0, 0) {
+                    return Err(self.not_empty((balance.ledger, balance.held), unfinished));
                 }
                 self.may_go(&found.manifest)?;
                 let deleted = found.manifest.delete(self.storage.segments.now_ms())?;
@@ -104,11 +107,14 @@ impl Counter {
         }
     }
 
-    /// Whether an account of that name was deleted, and none that is created later takes requests of `time_ms`.
+    /// Whether an account of that name was deleted with its segments, and none that is created later takes requests of
+    /// `time_ms`. As long as a segment is there, the deletion may be taken back.
     pub(super) async fn was_deleted(&self, time_ms: u64) -> Result<bool, CounterError> {
         let found = self.storage.manifests.read(&self.account).await?;
         let manifest = found.map(|found| found.manifest);
-        Ok(manifest.is_some_and(|manifest| manifest.is_deleted() && manifest.mark_ms() >= time_ms))
+        Ok(manifest.is_some_and(|manifest| {
+            manifest.is_deleted() && manifest.placed() == 0 && manifest.mark_ms() >= time_ms
+        }))
     }
 
     /// Removes all segments. Returns the manifest after that.

@@ -157,6 +157,16 @@ impl Counter {
         if manifest.exists() {
             return Ok(false);
         }
+        if manifest.placed() > 0 {
+            // Its deletion may be taken back: a segment that is not removed may have received the transfer.
+            return match self.remove_deleted().await {
+                Ok(Deletion::Remains(refusal)) => Err(refusal.into()),
+                Ok(Deletion::None | Deletion::Done) | Err(CounterError::NotEmpty { .. }) => {
+                    Ok(false)
+                }
+                Err(error) => Err(error),
+            };
+        }
         if version > 0 && manifest.mark_ms() >= time_ms {
             return Ok(true);
         }

@@ -388,6 +388,77 @@ async fn a_transfer_of_before_is_refused_by_an_account_created_later() {
     assert_eq!(source.balance().await.unwrap().available, 5);
 }
 
+/// A transfer that has arrived, and is not finished; one of its accounts is being deleted, and that will be taken back.
+async fn arrived_while_deleted(deleted: &str) -> (Scene, Counter, Counter) {
+    let scene = Scene::new();
+    let source = scene.create("a", TERMS, 1).await;
+    let destination = scene.create("b", TERMS, 1).await;
+    source.deposit(&scene.id("in"), amount(5)).await.unwrap();
+    let mut op = op("over", transfer(5, "b"));
+    op.id = scene.id("over");
+    let credit = GiveCredit {
+        id: CreditId {
+            id: scene.id("over"),
+            from: account("a"),
+            reservation: None,
+        },
+        content: op.change.digest(),
+        amount: amount(5),
+        unit: Unit::NONE,
+        is_promise: false,
+        generation: destination.read_manifest().await.unwrap().generation(),
+        caller: OTHER,
+    };
+    op.generation = source.read_manifest().await.unwrap().generation();
+    for (name, request) in [("a", Request::from(op)), ("b", credit.into())] {
+        let answer = scene.memory.call(&at(name, 0), request).await.unwrap();
+        answer.unwrap();
+    }
+    let counter = [&source, &destination][usize::from(deleted == "b")];
+    if deleted == "b" {
+        destination
+            .deduct(&scene.id("out"), amount(5))
+            .await
+            .unwrap();
+    }
+    counter.close().await.unwrap();
+    let name = account(deleted);
+    let found = Manifests::<Manifest>::read(&*scene.memory, &name).await;
+    let found = found.unwrap().unwrap();
+    let gone = found.manifest.delete(NOW).unwrap();
+    let swapped = scene.memory.swap(&name, found.version, gone).await;
+    assert!(swapped.unwrap());
+    (scene, source, destination)
+}
+
+#[tokio::test]
+async fn a_source_takes_nothing_back_while_the_deletion_of_the_destination_may_be_taken_back() {
+    let (_scene, source, _) = arrived_while_deleted("b").await;
+    let swept = source.sweep().await.unwrap();
+    assert_eq!((swept.delivered, swept.errors.len()), (1, 0), "{swept:?}");
+    assert_eq!(source.balance().await.unwrap().ledger, 0);
+}
+
+#[tokio::test]
+async fn a_credit_stays_pinned_while_the_deletion_of_its_source_may_be_taken_back() {
+    let (scene, source, destination) = arrived_while_deleted("a").await;
+    let swept = destination.sweep().await.unwrap();
+    assert_eq!((swept.unpinned, swept.errors.len()), (0, 1), "{swept:?}");
+    scene.time_passes();
+    drop(source.delete().await);
+    let swept = destination.sweep().await.unwrap();
+    assert_eq!(swept.errors.len(), 0, "{swept:?}");
+    assert_eq!(destination.balance().await.unwrap().ledger, 5);
+    assert_eq!(
+        source
+            .balance()
+            .await
+            .map(|balance| balance.ledger)
+            .unwrap_or(0),
+        0
+    );
+}
+
 #[test]
 fn a_removed_segment_is_gone_for_every_request() {
     let clock = Memory::new(Box::new(|| NOW));

@@ -415,6 +415,34 @@ async fn promises_of_a_caller_that_stopped_are_taken_back_after_a_minute() {
 }
 
 #[tokio::test]
+async fn an_account_with_a_promise_is_not_deleted_and_loses_no_segment() {
+    let (memory, clock, storage) = memory();
+    let [a, b, c] = three(&storage).await;
+    b.resegment(2).await.unwrap();
+    reserve_ten(&a).await;
+    let decides = |request: &Request| matches!(request, Request::Capture(_));
+    let stopped = crashing(&memory, decides).await;
+    drop(capture_of(&stopped, "x", &LEGS).await);
+    for counter in [&b, &c] {
+        counter.close().await.unwrap();
+        clock.fetch_add(2 * CLOCKS_APART_MS_MAX, Ordering::Relaxed);
+        // The reservation is held for longer.
+        memory.with_segments(|segments| {
+            let held = State::Held {
+                amount: amount(10),
+                deadline_ms: u64::MAX,
+            };
+            let segment = segments.get_mut(&at("a", 0)).unwrap();
+            segment.ids.get_mut(&id(NOW, "held")).unwrap().state = held;
+            segment.due.clear();
+        });
+        let kept = counter.delete().await.unwrap_err();
+        assert!(matches!(kept, CounterError::NotEmpty { .. }), "{kept:?}");
+        assert_eq!(counter.inspect().await.unwrap().lost.0.len(), 0);
+    }
+}
+
+#[tokio::test]
 async fn a_leg_whose_promise_is_lost_comes_back() {
     let (memory, _, storage) = memory();
     let all = three(&storage).await;
