@@ -186,8 +186,8 @@ impl Counter {
     /// # Errors
     ///
     /// As for [`transfer`](Self::transfer), and [`CounterError::Legs`]. [`CounterError::TransferRefused`] names an account
-    /// that refused, and nothing has moved. Only where an account lost its last changes after it had promised to receive
-    /// its leg, others may have received theirs: the [history](Self::history) has each leg.
+    /// that refused, and nothing has moved. Only if an account lost its last changes after it had promised to receive
+    /// its leg, that may come back, and the others arrive: the [history](Self::history) has each leg.
     pub async fn transfer_legs(
         &self,
         request: impl Into<Referenced<'_>>,

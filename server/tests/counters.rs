@@ -149,26 +149,53 @@ async fn reservations_and_transfers() {
     assert_eq!(available(&mut counters, "to").await, (50, 0));
 }
 
+/// Accounts, of which the first has 100.
+async fn funded(scene: &Scene, names: &[&str]) -> CounterServiceClient<Channel> {
+    let mut counters = created(scene, names).await;
+    let gift = DepositRequest {
+        account: account(names[0]),
+        id: id("gift"),
+        amount: 100,
+        ..DepositRequest::default()
+    };
+    counters.deposit(gift).await.unwrap();
+    counters
+}
+
+fn legs(fees: i64) -> Vec<Leg> {
+    let leg = |(to, amount): (&str, i64)| Leg {
+        to: to.into(),
+        amount,
+    };
+    [("seller", 20), ("fees", fees)].map(leg).to_vec()
+}
+
+/// Reserves 50, and returns the request that pays from them.
+async fn to_capture(counters: &mut CounterServiceClient<Channel>) -> ConfirmRequest {
+    let order = id("order");
+    let created_at = order.clone().unwrap().created_at.unwrap();
+    let at = SystemTime::try_from(created_at).unwrap() + Duration::from_secs(60);
+    let reservation = ReserveRequest {
+        account: account("from"),
+        id: order.clone(),
+        amount: 50,
+        deadline: Some(at.into()),
+        ..ReserveRequest::default()
+    };
+    counters.reserve(reservation).await.unwrap();
+    ConfirmRequest {
+        account: account("from"),
+        id: order,
+        legs: legs(2),
+        capture_id: id("capture"),
+        ..ConfirmRequest::default()
+    }
+}
+
 #[tokio::test]
 async fn money_goes_to_several_accounts_or_to_none() {
     let scene = Scene::set().await;
-    let mut counters = created(&scene, &["from", "seller", "fees"]).await;
-    counters
-        .deposit(DepositRequest {
-            account: account("from"),
-            id: id("gift"),
-            amount: 100,
-            ..DepositRequest::default()
-        })
-        .await
-        .unwrap();
-    let legs = |fees: i64| {
-        let leg = |(to, amount): (&str, i64)| Leg {
-            to: to.into(),
-            amount,
-        };
-        [("seller", 20), ("fees", fees)].map(leg).to_vec()
-    };
+    let mut counters = funded(&scene, &["from", "seller", "fees"]).await;
     let transfer = TransferRequest {
         account: account("from"),
         id: id("move"),
@@ -178,61 +205,7 @@ async fn money_goes_to_several_accounts_or_to_none() {
     for _ in 0..2 {
         counters.transfer(transfer.clone()).await.unwrap();
     }
-    let order = id("order");
-    let created_at = order.clone().unwrap().created_at.unwrap();
-    let at = SystemTime::try_from(created_at).unwrap() + Duration::from_secs(60);
-    let reservation = ReserveRequest {
-        account: account("from"),
-        id: order,
-        amount: 50,
-        deadline: Some(at.into()),
-        ..ReserveRequest::default()
-    };
-    counters.reserve(reservation.clone()).await.unwrap();
-    let confirm = ConfirmRequest {
-        account: account("from"),
-        id: reservation.id,
-        legs: legs(2),
-        capture_id: id("capture"),
-        ..ConfirmRequest::default()
-    };
-    let wrong = [
-        (
-            ConfirmRequest {
-                amount: 5,
-                ..confirm.clone()
-            },
-            "amount",
-        ),
-        (
-            ConfirmRequest {
-                capture_id: None,
-                ..confirm.clone()
-            },
-            "capture_id.created_at",
-        ),
-        (
-            // Those that promised know the legs by this id, and refuse others from then on.
-            ConfirmRequest {
-                legs: legs(31),
-                capture_id: id("too much"),
-                ..confirm.clone()
-            },
-            "amount",
-        ),
-        (
-            ConfirmRequest {
-                legs: legs(0),
-                ..confirm.clone()
-            },
-            "legs.amount",
-        ),
-    ];
-    for (request, field) in wrong {
-        let refused = counters.confirm(request).await.unwrap_err();
-        let input = Error::from_status(&refused).input;
-        assert_eq!(input.expect(field).field, field);
-    }
+    let confirm = to_capture(&mut counters).await;
     for _ in 0..2 {
         let confirmed = counters.confirm(confirm.clone()).await.unwrap();
         assert_eq!(confirmed.into_inner().state(), ReservationState::Confirmed);
@@ -240,12 +213,37 @@ async fn money_goes_to_several_accounts_or_to_none() {
     for (name, has) in [("from", 55), ("seller", 40), ("fees", 5)] {
         assert_eq!(available(&mut counters, name).await, (has, 0), "{name}");
     }
+}
+
+#[tokio::test]
+async fn bad_legs_name_the_field() {
+    type Mistake = fn(&mut ConfirmRequest);
+    let scene = Scene::set().await;
+    let mut counters = funded(&scene, &["from", "seller", "fees"]).await;
+    let confirm = to_capture(&mut counters).await;
+    let wrong: [(Mistake, &str); 4] = [
+        (|confirm| confirm.amount = 5, "amount"),
+        (|confirm| confirm.capture_id = None, "capture_id.created_at"),
+        (|confirm| confirm.legs = legs(31), "amount"),
+        (|confirm| confirm.legs = legs(0), "legs.amount"),
+    ];
+    for (change, field) in wrong {
+        let mut request = confirm.clone();
+        change(&mut request);
+        let refused = counters.confirm(request).await.unwrap_err();
+        let input = Error::from_status(&refused).input;
+        assert_eq!(input.expect(field).field, field);
+    }
     let both = TransferRequest {
+        account: account("from"),
+        id: id("move"),
         to: "seller".into(),
-        ..transfer
+        legs: legs(1),
+        ..TransferRequest::default()
     };
     let refused = counters.transfer(both).await.unwrap_err();
     assert_eq!(Error::from_status(&refused).input.unwrap().field, "to");
+    assert_eq!(available(&mut counters, "from").await, (50, 50));
 }
 
 #[tokio::test]

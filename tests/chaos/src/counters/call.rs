@@ -66,6 +66,18 @@ pub enum Deed {
     Reserve(u64),
     /// Money goes to the account of this number; the one after the last does not exist.
     Transfer(usize),
+    /// Half of the money goes to each of these accounts, or none to any.
+    Legs([usize; 2]),
+}
+
+impl Order {
+    /// The amount of each of its effects.
+    pub fn amount_of_each(&self) -> i64 {
+        match self.deed {
+            Deed::Legs(_) => self.amount / 2,
+            Deed::Deposit | Deed::Deduct | Deed::Reserve(_) | Deed::Transfer(_) => self.amount,
+        }
+    }
 }
 
 /// What a call was told.

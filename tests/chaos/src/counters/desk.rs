@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use ringfence_client::{
     Client, Counter, Counters,
     counter::{
-        Account, Amount, CounterError, Durability, Effect, Ended, Found, HistoryCursor, RequestId,
-        Reserved, StorageError, Swept, Terms,
+        Account, Amount, CounterError, Durability, Effect, Ended, Found, HistoryCursor, Leg, Legs,
+        RequestId, Reserved, StorageError, Swept, Terms,
         segment::{EffectKind, Refusal, State},
     },
 };
@@ -157,6 +157,15 @@ impl Desk {
             Deed::Deduct => _ = account.deduct(&id, amount).await?,
             Deed::Transfer(to) => {
                 account.transfer(&id, amount, self.numbered(to)).await?;
+            }
+            Deed::Legs(to) => {
+                let half = Amount::new(order.amount_of_each()).expect("there are two coins");
+                let legs = to.map(|to| Leg {
+                    to: self.numbered(to).account().clone(),
+                    amount: half,
+                });
+                let legs = Legs::new(legs.to_vec()).expect("two accounts");
+                account.transfer_legs(&id, &legs).await?;
             }
             Deed::Reserve(deadline_ms) => {
                 return Ok(

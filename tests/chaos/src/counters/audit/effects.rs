@@ -55,7 +55,7 @@ pub(super) fn logged(account: usize, attempts: &[Attempt], fates: &Fates<'_>) ->
         let is_same = seen
             .amounts
             .iter()
-            .all(|amount| *amount == fate.order.amount);
+            .all(|amount| *amount == fate.order.amount_of_each());
         if !is_same || !agrees(fate, account, seen) {
             let told = format!("account {account} logs {seen:?} of {fate:?}");
             found.push(violation(Rule::Log, told));
@@ -82,17 +82,27 @@ fn agrees(fate: &Fate, account: usize, seen: &Seen) -> bool {
     let is_own = fate.order.account == account;
     match fate.order.deed {
         Deed::Transfer(to) if to == account && !is_own => once(Received) && all == count(Received),
+        Deed::Legs(to) if to.contains(&account) && !is_own => {
+            once(Received) && all == count(Received)
+        }
         _ if !is_own => all == 0,
         Deed::Deposit => once(Deposited) && all == count(Deposited),
         Deed::Deduct => once(Deducted) && all == count(Deducted),
-        Deed::Transfer(_) => {
+        Deed::Transfer(_) | Deed::Legs(_) => {
+            let most = if let Deed::Legs(to) = fate.order.deed {
+                to.len()
+            } else {
+                1
+            };
             let ended = (count(Delivered), count(Returned));
             let is_ended = match outcome {
                 None => ended.0 + ended.1 == count(Sent),
-                Some(Outcome::Done) => (count(Sent), ended) == (1, (1, 0)),
+                Some(Outcome::Done) => (count(Sent), ended) == (most, (most, 0)),
                 Some(_) => ended == (0, count(Sent)),
             };
-            count(Sent) <= 1 && is_ended && all == count(Sent) + ended.0 + ended.1
+            // All legs, or none.
+            let is_whole = [0, most].contains(&count(Sent)) && [0, most].contains(&ended.0);
+            is_whole && is_ended && all == count(Sent) + ended.0 + ended.1
         }
         Deed::Reserve(_) => {
             let ends = [Confirmed, Cancelled, Expired].map(count);

@@ -208,10 +208,20 @@ impl Fate {
         match self.order.deed {
             Deed::Deposit => vec![(account, change(amount))],
             Deed::Deduct => vec![(account, change(-amount))],
-            Deed::Transfer(_) if matches!(self.result, Some((_, Outcome::Returned))) => {
+            Deed::Transfer(_) | Deed::Legs(_)
+                if matches!(self.result, Some((_, Outcome::Returned))) =>
+            {
                 vec![(account, change(-amount)), (account, change(amount))]
             }
             Deed::Transfer(to) => vec![(account, change(-amount)), (to, change(amount))],
+            Deed::Legs([one, other]) => {
+                let half = self.order.amount_of_each();
+                vec![
+                    (account, change(-amount)),
+                    (one, change(half)),
+                    (other, change(half)),
+                ]
+            }
             Deed::Reserve(_) => {
                 let back = self.back(from_ns).map(|back| (account, back));
                 [(account, change(-amount))]
@@ -224,17 +234,19 @@ impl Fate {
 
     /// What it may have put into an account, where its home may have taken nothing.
     fn most_of_forgotten(&self, from_ns: u64) -> Vec<(usize, Change)> {
-        let Order {
-            account, amount, ..
-        } = self.order;
+        let account = self.order.account;
         let to = match self.order.deed {
-            Deed::Deposit => account,
-            Deed::Transfer(to) => to,
+            Deed::Deposit => vec![account],
+            Deed::Transfer(to) => vec![to],
+            Deed::Legs(to) => to.to_vec(),
             Deed::Deduct | Deed::Reserve(_) => return Vec::new(),
         };
-        let by_ns = None;
-        let by = amount;
-        vec![(to, Change { from_ns, by_ns, by })]
+        let change = Change {
+            from_ns,
+            by_ns: None,
+            by: self.order.amount_of_each(),
+        };
+        to.into_iter().map(|to| (to, change)).collect()
     }
 
     /// How a reservation's money comes back, if it may.

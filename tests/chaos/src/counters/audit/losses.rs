@@ -103,8 +103,11 @@ pub fn audit_losses(attempts: &[Attempt], losses: &[Losses]) -> Vec<Violation> {
         .map(|(timeline, losses)| timeline.end().most + losses.lent - losses.gone)
         .collect();
     for fate in fates.values() {
-        if let Some((account, more)) = counts_twice(fate, losses) {
-            most[account] += more;
+        for (account, more) in counts_twice(fate, losses) {
+            // One of the accounts is not there.
+            if let Some(most) = most.get_mut(account) {
+                *most += more;
+            }
         }
     }
     for (account, (losses, most)) in losses.iter().zip(most).enumerate() {
@@ -120,7 +123,7 @@ pub fn audit_losses(attempts: &[Attempt], losses: &[Losses]) -> Vec<Violation> {
 }
 
 /// How much an order may have put into an account beside what it is told to have.
-fn counts_twice(fate: &Fate, losses: &[Losses]) -> Option<(usize, i64)> {
+fn counts_twice(fate: &Fate, losses: &[Losses]) -> Vec<(usize, i64)> {
     let Order {
         account,
         amount,
@@ -129,18 +132,32 @@ fn counts_twice(fate: &Fate, losses: &[Losses]) -> Option<(usize, i64)> {
     } = fate.order;
     match *deed {
         Deed::Deposit if losses[account].decided_twice(&fate.order, fate.asked_ns) => {
-            Some((account, amount))
+            vec![(account, amount)]
         }
-        Deed::Transfer(to)
-            if matches!(fate.result, Some((_, Outcome::Returned)))
-                && match fate.memory {
-                    Memory::Kept => losses.get(to).is_some_and(|losses| losses.went_back),
-                    Memory::Twice => true,
-                    Memory::Forgotten => false,
-                } =>
-        {
-            Some((to, amount))
+        Deed::Transfer(to) if may_have_arrived(fate, losses, &[to]) => vec![(to, amount)],
+        Deed::Legs(to) => {
+            let half = fate.order.amount_of_each();
+            // A leg that its account forgot came back, though the request was done.
+            let is_back = to.iter().any(|to| went_back(losses, *to));
+            let back = is_back.then_some((account, half));
+            let arrived = may_have_arrived(fate, losses, &to);
+            let legs = to.into_iter().filter(|_| arrived).map(|to| (to, half));
+            legs.chain(back).collect()
         }
-        _ => None,
+        _ => Vec::new(),
     }
+}
+
+fn went_back(losses: &[Losses], account: usize) -> bool {
+    losses.get(account).is_some_and(|losses| losses.went_back)
+}
+
+/// Whether a transfer that came back may be in the accounts that it went to.
+fn may_have_arrived(fate: &Fate, losses: &[Losses], to: &[usize]) -> bool {
+    matches!(fate.result, Some((_, Outcome::Returned)))
+        && match fate.memory {
+            Memory::Kept => to.iter().any(|to| went_back(losses, *to)),
+            Memory::Twice => true,
+            Memory::Forgotten => false,
+        }
 }

@@ -37,7 +37,7 @@ pub struct Outcome {
 }
 
 /// What a run must have seen of so many calls to mean something: far less than it does on a slow machine.
-const MINIMA: [(&str, usize); 12] = [
+const MINIMA: [(&str, usize); 13] = [
     ("calls that were insufficient", 25_000),
     ("calls of a teller that was killed before the answer", 5_000),
     ("exact balances", 200),
@@ -45,6 +45,7 @@ const MINIMA: [(&str, usize); 12] = [
     ("reservations cancelled", 100),
     ("reservations expired", 200),
     ("transfers", 100),
+    ("transfers to two accounts", 200),
     ("transfers that came back, or took nothing", 200),
     ("latches found open", 1_000),
     ("counts of latches", 200),
@@ -144,6 +145,7 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
             Deed::Deduct => "deductions",
             Deed::Reserve(_) => "reservations",
             Deed::Transfer(_) => "transfers",
+            Deed::Legs(_) => "transfers to two accounts",
         },
         (_, Some(Answer::Ended(End::Confirmed))) => "reservations confirmed",
         (_, Some(Answer::Ended(End::Cancelled))) => "reservations cancelled",

@@ -131,6 +131,7 @@ impl<'a> Worker<'a> {
                 let length = RESERVED_MAX.mul_f64(self.random.random());
                 Deed::Reserve(desk.counters.deadline_in(length))
             }
+            82..88 => Deed::Legs(self.two_others(account)),
             _ => {
                 // The last does not exist.
                 let all = desk.destinations();
@@ -140,8 +141,20 @@ impl<'a> Worker<'a> {
         };
         let name = self.shared.names.fetch_add(1, Relaxed);
         let name = format!("{}-{name}", self.shared.process);
-        let amount = self.random.random_range(1..=AMOUNT_MAX);
+        // Halves are whole.
+        let amount = 2 * self.random.random_range(1..=AMOUNT_MAX / 2);
         desk.order(name, account, amount, deed)
+    }
+
+    /// Two other accounts; of which one may not exist.
+    fn two_others(&mut self, account: usize) -> [usize; 2] {
+        let accounts = self.shared.desk.accounts.len();
+        let first = (account + 1) % accounts;
+        let second = match accounts > 2 && self.random.random_bool(0.9) {
+            true => (account + 2) % accounts,
+            false => self.shared.desk.destinations() - 1,
+        };
+        [first, second]
     }
 
     /// Remembers the next step for a call with this answer.
