@@ -47,6 +47,10 @@ pub const LANES_BY_SLOT: usize = 2;
 /// Most operations in one script call.
 pub const BATCH_MAX: usize = 128;
 
+/// Most requests about counters in one batch of the lanes that carry reads of whole accounts: an account has at most so
+/// many segments. A script call still has [`BATCH_MAX`] of them.
+pub const WHOLE_BATCH_MAX: usize = 1024;
+
 /// Most requests that wait in one lane of a shard. Further acquires are refused with `Overloaded`.
 pub const QUEUE_MAX: usize = 16_384;
 

@@ -1,5 +1,7 @@
 //! Many at once.
 
+use ringfence_client::{counter::limits::SEGMENTS_MAX, metrics::Histogram};
+
 use super::{account, amount, client_of, deduct_at_once, exact};
 
 #[tokio::test(start_paused = true)]
@@ -26,4 +28,23 @@ async fn money_that_leaves_one_account_arrives_at_the_other() {
     }
     assert_eq!((exact(&from).await, exact(&to).await), (30, 70));
     client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_segments_are_read_in_as_many_calls_as_shards() {
+    const SHARDS: usize = 3;
+    let client = client_of(SHARDS).await;
+    let counters = client.counters();
+    let counter = account(&counters, "wide", SEGMENTS_MAX, 5).await;
+    let calls = || -> u64 {
+        let reading = client.metrics().read().unwrap();
+        let batches = reading.shards.iter().map(|shard| shard.metrics.batches());
+        batches.map(Histogram::count).sum()
+    };
+    let before = calls();
+    assert_eq!(counter.balance().await.unwrap().available, 5);
+    assert_eq!(calls() - before, SHARDS as u64);
+    // An exact one is two reads.
+    assert_eq!(exact(&counter).await, 5);
+    assert_eq!(calls() - before, 3 * SHARDS as u64);
 }

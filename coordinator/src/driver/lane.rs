@@ -132,18 +132,18 @@ impl Lanes {
                 LockLane::Work => |shard, former| shard.connect_locks(LockLane::Work, former),
                 LockLane::Renew => |shard, former| shard.connect_locks(LockLane::Renew, former),
             },
+            BATCH_MAX,
         )
     }
 
-    /// Starts a lane for requests about counters.
-    pub(super) fn counters(&self) -> Arc<Queue<CounterRequest>> {
-        self.start(Lane::Counters, |shard, former| {
-            shard.connect_counters(former)
-        })
+    /// Starts a lane for requests about counters, with batches of at most `batch_max`.
+    pub(super) fn counters(&self, batch_max: usize) -> Arc<Queue<CounterRequest>> {
+        let connect: Connect<CounterRequest> = |shard, former| shard.connect_counters(former);
+        self.start(Lane::Counters, connect, batch_max)
     }
 
-    fn start<L: Load>(&self, lane: Lane, connect: Connect<L>) -> Arc<Queue<L>> {
-        let queue = Arc::new(Queue::new(BATCH_MAX));
+    fn start<L: Load>(&self, lane: Lane, connect: Connect<L>, batch_max: usize) -> Arc<Queue<L>> {
+        let queue = Arc::new(Queue::new(batch_max));
         let running = Running {
             lane,
             connect,

@@ -7,7 +7,7 @@
 //! A lane has one connection and one batch under way. There are two work lanes, by slot, so that
 //! the server has work while answers are on their way. Counters have two lanes as well; one more
 //! for requests whose answers may wait for replicas, because a batch waits for its slowest answer;
-//! and one for requests that only forget ids, because no caller waits for these. Nothing is sent by a
+//! and one for reads of all segments of an account, which go together, and for requests that only forget ids. Nothing is sent by a
 //! timer. Nothing is stored for later while the shard is unreachable: requests are refused at once,
 //! and the caller decides.
 
@@ -27,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     clock::{Clock, Instant},
     ids::{ClientId, Epoch, Life},
-    limits::LANES_BY_SLOT,
+    limits::{BATCH_MAX, LANES_BY_SLOT, WHOLE_BATCH_MAX},
     metrics::{ShardMetrics, ShardReading},
     name::LockKey,
     random::Random,
@@ -54,6 +54,17 @@ pub struct Answered<R = Reply> {
     pub reply: R,
     /// A moment before the request left: deadlines count from here.
     pub sent: Instant,
+}
+
+/// What a request about a counter goes together with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterLane {
+    /// Others of its slot.
+    Single,
+    /// Others whose answers may wait for replicas.
+    Replicated,
+    /// Reads of all segments of an account.
+    Whole,
 }
 
 /// The result of a request.
@@ -111,7 +122,7 @@ pub struct Driver {
     renew: Arc<Queue<Request>>,
     counters: [Arc<Queue<CounterRequest>>; LANES_BY_SLOT],
     replicated: Arc<Queue<CounterRequest>>,
-    forgetting: Arc<Queue<CounterRequest>>,
+    whole: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
     membership: Arc<Membership>,
     metrics: Arc<ShardMetrics>,
@@ -161,8 +172,8 @@ impl Driver {
         let work = (0..shard.work_lanes()).map(|_| lanes.locks(LockLane::Work));
         let work = work.collect();
         let renew = lanes.locks(LockLane::Renew);
-        let counters = std::array::from_fn(|_| lanes.counters());
-        let [replicated, forgetting] = std::array::from_fn(|_| lanes.counters());
+        let counters = std::array::from_fn(|_| lanes.counters(BATCH_MAX));
+        let [replicated, whole] = std::array::from_fn(|_| lanes.counters(WHOLE_BATCH_MAX));
         let listener = listener::Listener {
             id: id.clone(),
             shard: shard.clone(),
@@ -178,7 +189,7 @@ impl Driver {
             renew,
             counters,
             replicated,
-            forgetting,
+            whole,
             needs,
             membership,
             metrics,
@@ -290,7 +301,7 @@ impl Driver {
         queued.unwrap_or_else(|(respond, error)| respond.respond(Err(error)));
     }
 
-    /// Queues a request about a counter and returns the receiver of its answer, which `may_wait` for replicas.
+    /// Queues a request about a counter and returns the receiver of its answer.
     ///
     /// # Errors
     ///
@@ -302,13 +313,13 @@ impl Driver {
     pub fn submit_counter(
         &self,
         request: CounterRequest,
-        may_wait: bool,
+        lane: CounterLane,
     ) -> oneshot::Receiver<Answer<CounterReply>> {
         let (caller, answer) = oneshot::channel();
-        let queue = match request.op.forgets() {
-            true => &self.forgetting,
-            false if may_wait => &self.replicated,
-            false => &self.counters[of_its_slot(&request.key)],
+        let queue = match lane {
+            CounterLane::Whole => &self.whole,
+            CounterLane::Replicated => &self.replicated,
+            CounterLane::Single => &self.counters[of_its_slot(&request.key)],
         };
         if let Err((respond, error)) = queue.push(request, Respond::Caller(caller)) {
             respond.respond(Err(error));

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::{Respond, load::Load};
 use crate::{
     ids::{Life, MapVersion},
-    limits::{BATCH_MAX, QUEUE_MAX},
+    limits::QUEUE_MAX,
     shard::{ConnectionId, ShardError},
     sync::Mutex,
 };
@@ -91,7 +91,7 @@ impl<L: Load> Queue<L> {
     /// A queue with batches of at most `batch_max` requests.
     pub(super) fn new(batch_max: usize) -> Self {
         Self {
-            batch_max: batch_max.clamp(1, BATCH_MAX),
+            batch_max: batch_max.max(1),
             state: Mutex::default(),
             ready: Notify::new(),
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     backoff::Backoff,
-    driver::Answered,
+    driver::{Answered, CounterLane},
     limits::COUNTER_PATIENCE,
     name::LockKey,
     shard::{CounterOp, CounterReply, CounterRequest},
@@ -28,8 +28,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 
 impl Inner {
     /// Sends `op` to the shard of `key`, and repeats it for [`COUNTER_PATIENCE`]: every request
-    /// about counters takes effect once. `of`: the key of the account's hashes; and whether the request may wait for
-    /// replicas, beside the requests of other accounts.
+    /// about counters takes effect once. `of`: the key of the account's hashes, and the lane.
     ///
     /// # Errors
     ///
@@ -40,7 +39,7 @@ impl Inner {
         &self,
         key: &LockKey,
         op: &CounterOp,
-        of: (HashKey, bool),
+        of: (HashKey, CounterLane),
     ) -> Result<CounterReply, StorageError> {
         if self.coordinators.is_some() {
             return Err(CounterFault::NoShards.into());
@@ -89,7 +88,7 @@ impl Inner {
         &self,
         key: &LockKey,
         op: &CounterOp,
-        of: (HashKey, bool),
+        of: (HashKey, CounterLane),
     ) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
         for renewer in ends(self.routing.route(key)) {
@@ -136,7 +135,7 @@ impl Inner {
         renewer: &LeaseRenewer,
         key: &LockKey,
         op: &CounterOp,
-        (hash_key, may_wait): (HashKey, bool),
+        (hash_key, lane): (HashKey, CounterLane),
     ) -> Result<CounterReply, CounterFault> {
         let request = CounterRequest {
             key: key.clone(),
@@ -144,7 +143,7 @@ impl Inner {
             hash_key,
             op: op.clone(),
         };
-        match renewer.driver.submit_counter(request, may_wait).await {
+        match renewer.driver.submit_counter(request, lane).await {
             Ok(Ok(Answered { reply, .. })) => Ok(reply),
             Ok(Err(error)) => Err(CounterFault::Shard {
                 shard: renewer.driver.id().clone(),

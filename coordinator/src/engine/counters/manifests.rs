@@ -17,7 +17,10 @@ use ringfence_segment_lock::{
 };
 
 use super::{CounterFault, Stored};
-use crate::shard::{CounterOp, CounterReply};
+use crate::{
+    driver::CounterLane,
+    shard::{CounterOp, CounterReply},
+};
 
 /// The names that a copy may have: so many that one of them is at another shard, unless a shard has nearly all slots.
 const COPIES: u32 = 32;
@@ -269,7 +272,7 @@ impl Stored {
         // It may require replicas: the durability is in the manifest.
         self.engine
             .0
-            .ask_counter(&key, &op, (HashKey::default(), true))
+            .ask_counter(&key, &op, (HashKey::default(), CounterLane::Replicated))
             .await
     }
 }

@@ -26,6 +26,7 @@ use ringfence_segment_lock::{
 
 use super::Engine;
 use crate::{
+    driver::CounterLane,
     limits::SEGMENT_KEYS_MAX,
     name::{LockKey, NameError, Namespace},
     shard::{CounterOp, CounterReply, rules::millis},
@@ -100,6 +101,16 @@ impl Stored {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
+    async fn ask(&self, at: &At, request: Request, are_many: bool) -> Result<Answer, StorageError> {
+        let key = self.segment_key(at).map_err(CounterFault::from)?;
+        let op = CounterOp::Segment(request);
+        let of = (at.hash_key, lane_of(at, &op, are_many));
+        match self.engine.0.ask_counter(&key, &op, of).await? {
+            CounterReply::Segment(answer) => Ok(answer),
+            reply => Err(CounterFault::unexpected("a segment's request", &reply).into()),
+        }
+    }
+
     /// A segment's key is its own and contains its place, so the segment has its own slot.
     fn segment_key(&self, at: &At) -> Result<LockKey, NameError> {
         if let Some(key) = self.keys.lock().get(at) {
@@ -144,23 +155,25 @@ impl Segments for Stored {
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
-        let key = self.segment_key(at).map_err(CounterFault::from)?;
-        let op = CounterOp::Segment(request);
-        match self
-            .engine
-            .0
-            .ask_counter(&key, &op, (at.hash_key, at.is_replicated))
-            .await?
-        {
-            CounterReply::Segment(answer) => Ok(answer),
-            reply => Err(CounterFault::unexpected("a segment's request", &reply).into()),
-        }
+        self.ask(at, request, false).await
     }
 
     async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>> {
+        let are_many = requests.len() > 1;
         let calls = requests
             .into_iter()
-            .map(async |(at, request)| self.call(&at, request).await);
+            .map(async |(at, request)| self.ask(&at, request, are_many).await);
         join_all(calls).await
+    }
+}
+
+/// Reads of several segments are one call to each shard.
+fn lane_of(at: &At, op: &CounterOp, are_many: bool) -> CounterLane {
+    match op {
+        // No caller waits for it.
+        op if op.forgets() => CounterLane::Whole,
+        _ if at.is_replicated => CounterLane::Replicated,
+        op if are_many && op.only_reads() => CounterLane::Whole,
+        _ => CounterLane::Single,
     }
 }
