@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::{
     Account, Manifest,
     lock::Split,
-    segment::{Answer, Reply, Request, Segment},
+    segment::{Answer, Request, Segment},
     storage::{At, Manifests, NewAccount, Segments, StorageError, VersionedManifest},
 };
 
@@ -45,17 +45,11 @@ impl Memory {
 
     fn apply(&self, at: &At, request: &Request) -> Answer {
         let mut segments = self.segments.lock();
-        let now_ms = (self.now)();
-        if let Some(segment) = segments.get_mut(at) {
-            let answer = segment.apply(request, now_ms);
-            if answer == Ok(Reply::Removed) {
-                segments.remove(at);
-            }
-            return answer;
+        let mut place = segments.remove(at);
+        let answer = Segment::apply_to(&mut place, request, (self.now)());
+        if let Some(segment) = place {
+            segments.insert(at.clone(), segment);
         }
-        let mut segment = Segment::made_by(request, now_ms)?;
-        let answer = segment.apply(request, now_ms);
-        segments.insert(at.clone(), segment);
         answer
     }
 }

@@ -31,7 +31,7 @@ mod setup;
 mod soak;
 mod worker;
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::Args;
 use measure::Plan;
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     tasks: Vec<usize>,
     /// In how many processes, each with its share of the tasks: 1 if not said.
     #[arg(long, value_delimiter = ',')]
-    processes: Vec<usize>,
+    processes: Vec<NonZeroUsize>,
     /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
     #[arg(long)]
     rounds: Option<usize>,
@@ -92,10 +92,11 @@ impl Options {
             eprintln!("no server can be held to half a processor ({error}): left out");
             setups.retain(|setup| !halved(setup));
         }
+        let asked: Vec<usize> = self.processes.iter().map(|count| count.get()).collect();
         Plan {
             setups,
             tasks: self.tasks(),
-            processes: given_or(&self.processes, processes),
+            processes: given_or(&asked, processes),
             rounds: self.rounds.unwrap_or(rounds).max(1),
             timing,
             place: self.place,

@@ -162,8 +162,8 @@ async fn ids_kept(server: &RedisServer) -> Result<u64, Failure> {
     let mut kept = 0;
     for segment in segments {
         let fields = ["HMGET", &segment, "newest_count", "packed_count", "open"];
-        let counts: Vec<u64> = ask(server, &fields).await;
-        kept += counts.iter().sum::<u64>();
+        let counts: Vec<Option<u64>> = ask(server, &fields).await;
+        kept += counts.into_iter().flatten().sum::<u64>();
     }
     Ok(kept)
 }

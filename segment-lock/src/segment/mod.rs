@@ -188,6 +188,19 @@ impl Segment {
         }
     }
 
+    /// Applies `request` to the segment in a place: it may make one where there is none, or remove it.
+    pub fn apply_to(place: &mut Option<Self>, request: &Request, now_ms: u64) -> Answer {
+        let segment = match place {
+            Some(segment) => segment,
+            None => place.insert(Self::made_by(request, now_ms)?),
+        };
+        let answer = segment.apply(request, now_ms);
+        if answer == Ok(Reply::Removed) {
+            *place = None;
+        }
+        answer
+    }
+
     /// The segment that `request` creates if there is none; [`Refusal::Missing`] if it creates none, and
     /// [`Refusal::ClocksDiffer`] if the plan is from long ago.
     pub fn made_by(request: &Request, now_ms: u64) -> Result<Self, Refusal> {
@@ -204,7 +217,7 @@ impl Segment {
     /// Applies `request`. `now_ms`: ms since 1970 on this segment's clock.
     ///
     /// If the segment exists, [`Request::Create`] prepares it, and [`Request::Replace`] leaves it as it is. With the answer
-    /// [`Reply::Removed`], the segment is to be removed.
+    /// [`Reply::Removed`], the segment is to be removed: [`apply_to`](Self::apply_to) does that.
     pub fn apply(&mut self, request: &Request, now_ms: u64) -> Answer {
         match request {
             Request::Op(op) => self.op(op, now_ms),

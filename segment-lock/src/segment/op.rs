@@ -1,7 +1,7 @@
 //! Decides a change at its home: deposit, deduct, reserve, or the start of a transfer to one account or several.
 
 use super::{Answer, EffectKind, Entry, Loan, Op, Refusal, Reply, Segment};
-use crate::{Change, Leg, RequestId};
+use crate::{Amount, Change, Leg, Reference, RequestId};
 
 impl Segment {
     /// Decides a request, once.
@@ -45,12 +45,7 @@ impl Segment {
             return Ok(Reply::Short(self.view(now_ms).into()));
         }
         self.version += 1;
-        for (kind, amount) in made_by(op) {
-            let (value, held) = kind.signs();
-            self.value += value * amount;
-            self.held += held * amount;
-            self.log_referenced(kind, amount, op.reference, now_ms);
-        }
+        self.change(op, now_ms);
         self.list(&op.id, &op.change);
         let state = op.state();
         let entry = Entry {
@@ -98,6 +93,37 @@ impl Segment {
         self.sum(landed + deposited).map(|_| landing)
     }
 
+    fn change(&mut self, op: &Op, now_ms: u64) {
+        let id = || op.id.clone();
+        let kind = match &op.change {
+            Change::Deposit { .. } => EffectKind::Deposited(id()),
+            Change::Deduct { .. } => EffectKind::Deducted(id()),
+            Change::Reserve { .. } => EffectKind::Reserved(id()),
+            Change::Transfer { to, .. } => EffectKind::Sent(id(), to.clone()),
+            Change::TransferLegs { legs } => {
+                for Leg { to, amount } in legs.iter() {
+                    let sent = EffectKind::Sent(id(), to.clone());
+                    self.take_effect(sent, *amount, op.reference, now_ms);
+                }
+                return;
+            }
+        };
+        self.take_effect(kind, op.change.amount(), op.reference, now_ms);
+    }
+
+    fn take_effect(
+        &mut self,
+        kind: EffectKind,
+        amount: Amount,
+        reference: Option<Reference>,
+        now_ms: u64,
+    ) {
+        let (value, held) = kind.signs();
+        self.value += value * amount.get();
+        self.held += held * amount.get();
+        self.log_referenced(kind, amount.get(), reference, now_ms);
+    }
+
     /// Lists a change that is not final.
     fn list(&mut self, id: &RequestId, change: &Change) {
         match change {
@@ -110,27 +136,6 @@ impl Segment {
             }
         }
     }
-}
-
-/// The effects of a change, with their amounts.
-fn made_by(op: &Op) -> Vec<(EffectKind, i64)> {
-    let id = op.id.clone();
-    let kind = match &op.change {
-        Change::Deposit { .. } => EffectKind::Deposited(id),
-        Change::Deduct { .. } => EffectKind::Deducted(id),
-        Change::Reserve { .. } => EffectKind::Reserved(id),
-        Change::Transfer { to, .. } => EffectKind::Sent(id, to.clone()),
-        Change::TransferLegs { legs } => {
-            let sent = |leg: &Leg| {
-                (
-                    EffectKind::Sent(id.clone(), leg.to.clone()),
-                    leg.amount.get(),
-                )
-            };
-            return legs.iter().map(sent).collect();
-        }
-    };
-    vec![(kind, op.change.amount().get())]
 }
 
 /// What makes room for an id that was not decided may forget up to that id.

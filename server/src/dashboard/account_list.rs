@@ -58,7 +58,7 @@ pub(super) struct Listed {
     accounts: Vec<Row>,
     /// Accounts that match.
     matched: usize,
-    /// There may be more.
+    /// Not all accounts were looked at, so more may match.
     cut: bool,
     /// Shards that did not list their accounts.
     failed: Vec<FailedShard>,
@@ -140,9 +140,8 @@ impl Listed {
     fn add(&mut self, accounts: impl Iterator<Item = ListedAccount>) {
         for account in accounts {
             self.matched += 1;
-            match self.accounts.len() < LISTED_MAX {
-                true => self.accounts.push(Row::of(&account)),
-                false => self.cut = true,
+            if self.accounts.len() < LISTED_MAX {
+                self.accounts.push(Row::of(&account));
             }
         }
     }

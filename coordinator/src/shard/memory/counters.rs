@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_ring::Slot;
-use ringfence_segment_lock::segment::{Answer, Refusal, Reply, Request as SegmentRequest, Segment};
+use ringfence_segment_lock::segment::Segment;
 
 use super::{aside::Aside, kept::Kept};
 use crate::{
@@ -43,17 +43,15 @@ impl Counters {
         let key = &request.key;
         match &request.op {
             CounterOp::Segment(request) => {
-                let there = self.groups.get(key);
-                if there.is_none_or(|group| group.segment.is_none()) {
-                    match Segment::made_by(request, unix_ms) {
-                        Ok(segment) => {
-                            let group = self.groups.entry(key.clone()).or_insert_with(made);
-                            group.segment = Some(segment);
-                        }
-                        Err(refusal) => return CounterReply::Segment(Err(refusal)),
-                    }
+                let group = match self.groups.get_mut(key) {
+                    Some(group) => group,
+                    None => self.groups.entry(key.clone()).or_insert_with(made),
+                };
+                let answer = Segment::apply_to(&mut group.segment, request, unix_ms);
+                if group.segment.is_none() && group.manifest.is_none() {
+                    self.groups.remove(key);
                 }
-                CounterReply::Segment(self.segment(key, request, unix_ms))
+                CounterReply::Segment(answer)
             }
             CounterOp::ReadManifest => {
                 let group = self.groups.get(key);
@@ -83,18 +81,5 @@ impl Counters {
     pub(super) fn drop_asides(&mut self, slots: &[Slot], epoch: Epoch) {
         self.aside
             .retain(|(key, by, _), _| *by >= epoch || !slots.contains(&key.slot()));
-    }
-
-    fn segment(&mut self, key: &LockKey, request: &SegmentRequest, unix_ms: u64) -> Answer {
-        let group = self.groups.get_mut(key).ok_or(Refusal::Missing)?;
-        let segment = group.segment.as_mut().ok_or(Refusal::Missing)?;
-        let answer = segment.apply(request, unix_ms);
-        if answer == Ok(Reply::Removed) {
-            group.segment = None;
-            if group.manifest.is_none() {
-                self.groups.remove(key);
-            }
-        }
-        answer
     }
 }
