@@ -39,7 +39,7 @@ pub enum Durability {
 /// The unit and the limits of an account's money, how long and how many answers are remembered, and how far clocks may
 /// differ. All segments of an account have the same terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "StoredTerms", into = "StoredTerms")]
 pub struct Terms {
     /// How long the first answer to a request is remembered, from the request's creation, in ms. Later, a repeat is
     /// refused as `too_old`: it never takes effect again. This is an aim: a full segment remembers answers for a
@@ -60,15 +60,82 @@ pub struct Terms {
     /// The durability of acknowledged changes.
     pub durability: Durability,
     /// The least ledger balance: 0, or below 0 by the account's credit line. The credit counts as money that may be spent.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub floor: i64,
     /// The greatest ledger balance. Only accounts of one segment can have it. Deposits beyond are refused, and transfers
     /// return.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<i64>,
     /// The unit. Transfers between accounts of different units are refused.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub unit: Unit,
+}
+
+/// Terms as a manifest has them: those of [`Terms::new`] are left out, so these never change.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredTerms {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idempotency_for_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idempotency_at_least_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skew_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ids_max: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effects_max: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effects_for_ms: Option<u64>,
+    durability: Durability,
+    #[serde(default, skip_serializing_if = "is_default")]
+    floor: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ceiling: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    unit: Unit,
+}
+
+impl From<Terms> for StoredTerms {
+    fn from(terms: Terms) -> Self {
+        fn unusual<T: PartialEq>(value: T, usual: T) -> Option<T> {
+            (value != usual).then_some(value)
+        }
+        let usual = Terms::new(terms.durability);
+        Self {
+            idempotency_for_ms: unusual(terms.idempotency_for_ms, usual.idempotency_for_ms),
+            idempotency_at_least_ms: unusual(
+                terms.idempotency_at_least_ms,
+                usual.idempotency_at_least_ms,
+            ),
+            skew_ms: unusual(terms.skew_ms, usual.skew_ms),
+            ids_max: unusual(terms.ids_max, usual.ids_max),
+            effects_max: unusual(terms.effects_max, usual.effects_max),
+            effects_for_ms: unusual(terms.effects_for_ms, usual.effects_for_ms),
+            durability: terms.durability,
+            floor: terms.floor,
+            ceiling: terms.ceiling,
+            unit: terms.unit,
+        }
+    }
+}
+
+impl From<StoredTerms> for Terms {
+    fn from(stored: StoredTerms) -> Self {
+        let usual = Self::new(stored.durability);
+        Self {
+            idempotency_for_ms: stored
+                .idempotency_for_ms
+                .unwrap_or(usual.idempotency_for_ms),
+            idempotency_at_least_ms: (stored.idempotency_at_least_ms)
+                .unwrap_or(usual.idempotency_at_least_ms),
+            skew_ms: stored.skew_ms.unwrap_or(usual.skew_ms),
+            ids_max: stored.ids_max.unwrap_or(usual.ids_max),
+            effects_max: stored.effects_max.unwrap_or(usual.effects_max),
+            effects_for_ms: stored.effects_for_ms.unwrap_or(usual.effects_for_ms),
+            durability: stored.durability,
+            floor: stored.floor,
+            ceiling: stored.ceiling,
+            unit: stored.unit,
+        }
+    }
 }
 
 impl Terms {

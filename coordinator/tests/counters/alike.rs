@@ -37,16 +37,11 @@ fn apply(
     request: &Request,
     now_ms: u64,
 ) -> Answer {
-    if let Some(segment) = segments.get_mut(at) {
-        let answer = segment.apply(request, now_ms);
-        if answer == Ok(Reply::Removed) {
-            segments.remove(at);
-        }
-        return answer;
+    let mut place = segments.remove(at);
+    let answer = Segment::apply_to(&mut place, request, now_ms);
+    if let Some(segment) = place {
+        segments.insert(at.clone(), segment);
     }
-    let mut segment = Segment::made_by(request, now_ms)?;
-    let answer = segment.apply(request, now_ms);
-    segments.insert(at.clone(), segment);
     answer
 }
 

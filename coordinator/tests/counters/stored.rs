@@ -3,7 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use ringfence_coordinator::{
     name::LockKey,
-    shard::stored::{Fields, Kind, LOG, PARTS, Stored, chunk, effects, place},
+    shard::stored::{Fields, Kind, LOG, PARTS, Stored, chunk, effects, is_always_said, place},
 };
 
 /// The name of a part of a group.
@@ -42,6 +42,12 @@ pub(crate) async fn stored(raw: &mut MultiplexedConnection, key: &LockKey) -> St
             }
             Kind::Hash | Kind::Sorted => command.query_async(raw).await.unwrap(),
         };
+        // One that is 0 again stays.
+        let is_said = |(name, value): &(Vec<u8>, Vec<u8>)| {
+            let is_always = || std::str::from_utf8(name).is_ok_and(is_always_said);
+            part.name != "seg" || !matches!(&value[..], b"0" | b"") || is_always()
+        };
+        let fields: Vec<_> = fields.into_iter().filter(is_said).collect();
         if !fields.is_empty() {
             stored.0.insert(part.name, Fields::from_iter(fields));
         }

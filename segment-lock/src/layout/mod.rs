@@ -37,12 +37,17 @@ pub struct Manifest {
     /// The key of the hashes of ids.
     #[serde(default, skip_serializing_if = "is_default")]
     hash_key: HashKey,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layouts: Vec<Layout>,
     /// The place of every segment that exists or was planned, as a number of the storage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     places: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Layout>,
     /// The greatest generation ever planned, abandoned plans included.
+    #[serde(default, skip_serializing_if = "is_default")]
     last: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     closed: bool,
     /// The account is deleted. Its segments with a place are to be removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

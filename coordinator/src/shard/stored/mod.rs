@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 pub use effects::{chunk, effects};
 pub(crate) use effects::{push_change, reference_text};
+pub use segment::is_always_said;
 
 /// The type of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub const PARTS: [Part; 14] = [
 /// An account's manifest: `version`, `text`, the `durability` with which it was written, and the `origin` of the last
 /// write. A manifest without an origin is in doubt.
 pub const MANIFEST: Part = hash("manifest");
-/// A segment's numbers, terms and marks, by their names; a copy of the account's `manifest`; and the `origin` of the
+/// A segment's numbers, terms and marks, by their names (one that is not there is 0 or empty, but see [`is_always_said`]); a copy of the account's `manifest`; and the `origin` of the
 /// last write: `synced 0|1 life place`. If that names another life than the server's, the server may have come back
 /// with an older copy. So a mover that moves a group writes the origin of the server to which the group comes.
 pub const SEGMENT: Part = hash("seg");

@@ -98,7 +98,9 @@ impl Stored {
             ("awaits_versions", u64::from(segment.awaits_versions)),
             ("closed", u64::from(segment.closed)),
         ];
-        for (name, number) in numbers {
+        let there = numbers.into_iter();
+        let there = there.filter(|(name, number)| is_always_said(name) || *number > 0);
+        for (name, number) in there {
             self.put(SEGMENT, name, number.to_string());
         }
         if terms.effects_max > 0 {
@@ -122,6 +124,11 @@ impl Stored {
         self.put(SEGMENT, "frozen", frozen);
         self.put(SEGMENT, "manifest", segment.manifest.as_bytes());
     }
+}
+
+/// Whether a field of a segment is there although it is 0 or empty: stamps leave most of these out.
+pub fn is_always_said(name: &str) -> bool {
+    ["value", "version", "losses", "doubtful", "frozen"].contains(&name)
 }
 
 fn key_of(hash_key: HashKey, id: &Final) -> [u8; KEY_LEN] {

@@ -3,18 +3,19 @@ local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark',
   'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
   'doubtful', 'closed', 'frozen', 'awaits_versions', 'log', 'limits', 'promised'}
 
--- The segment under a group's name, if it exists. A segment that was written in another life may lack its last changes.
+-- The segment under a group's name, if it exists. A field that is not there is 0, false or empty. A segment that was
+-- written in another life may lack its last changes.
 local function load(group)
   local found = read('HMGET', group.name .. ':seg', unpack(FIELDS))
   if not found[1] then return nil end
   local segment = {
     name = group.name, parts = {}, changed = {}, blocks_read = {},
-    value = amount_of(found[1]), held = amount_of(found[2]), durability = found[19], origin = found[20],
-    doubtful = found[21] == '1', closed = found[22] == '1', frozen = found[23], awaits_versions = found[24] == '1',
+    value = amount_of(found[1]), held = amount_of(found[2] or '0'), durability = found[19], origin = found[20],
+    doubtful = found[21] == '1', closed = found[22] == '1', frozen = found[23] or '', awaits_versions = found[24] == '1',
   }
-  for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
+  for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i] or 0) end
   log.open(segment, found[25])
-  segment.limits, segment.promised = found[26], amount_of(found[27])
+  segment.limits, segment.promised = found[26], amount_of(found[27] or '0')
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
     local is_marked = segment.durability == 'memory' and is_armed_anew(segment.origin, origin)
@@ -63,6 +64,12 @@ local function take_place(segment, losses)
   set(segment, 'awaits_versions', true)
 end
 
+local function text_of(value)
+  if type(value) == 'string' then return value end
+  if type(value) == 'boolean' then return value and '1' or '0' end
+  return decimal(value)
+end
+
 -- A segment with nothing but its credit, created for a plan. It refuses ids from before the plan's beginning. `limits`:
 -- "most credit unit", as of `limits_of`; '' for the usual ones. `planned`: the time of the plan. With `losses`, it
 -- replaces a lost segment.
@@ -80,7 +87,12 @@ local function create(group, generation, base, from, closed, least, manifest, wi
     origin = origin, doubtful = false, awaits_versions = false, closed = closed, frozen = '',
     manifest = manifest,
   }
-  for field, value in pairs(fields) do set(segment, field, value) end
+  -- What stamps leave out must not change how many fields there are.
+  local ALWAYS = {value = true, version = true, losses = true, doubtful = true, frozen = true}
+  for field, value in pairs(fields) do
+    local text = text_of(value)
+    if text ~= '0' and text ~= '' or ALWAYS[field] then set(segment, field, value) else segment[field] = value end
+  end
   if limits ~= '' then set(segment, 'limits', limits) end
   if effects_max > 0 then
     log.open(segment, string.format('%d %d 0 0 0 0', effects_max, effects_for))
@@ -88,12 +100,6 @@ local function create(group, generation, base, from, closed, least, manifest, wi
   end
   if losses then take_place(segment, losses) end
   return segment
-end
-
-local function text_of(value)
-  if type(value) == 'string' then return value end
-  if type(value) == 'boolean' then return value and '1' or '0' end
-  return decimal(value)
 end
 
 -- Writes the changes; or something else, if the batch must wait for durability.
