@@ -110,7 +110,7 @@ impl Counter {
             // The source may still decide to pay this leg.
             Found::Decided(State::Held { .. }) => return Ok(()),
             Found::NeverSeen => {
-                if !(pinned.is_promise && self.is_left(credit) && source.gives_up(id).await?) {
+                if !(self.is_left(pinned) && source.gives_up(id).await?) {
                     // The source may have lost its last changes, and with them the transfer. A repeat of the transfer needs
                     // the credit until its id is too old at the source.
                     return Ok(());
@@ -130,10 +130,11 @@ impl Counter {
         committed.capture.as_ref() == capture && legs.any(|leg| leg.to == self.account)
     }
 
-    /// Whether a promise is so old that nobody is about to decide on it.
-    fn is_left(&self, credit: &CreditId) -> bool {
-        let since_ms = credit.id.time_ms().saturating_add(CLOCKS_APART_MS_MAX);
-        self.storage.segments.now_ms() > since_ms
+    /// Whether it is a promise, so old that nobody is about to decide on it.
+    fn is_left(&self, credit: &PinnedCredit) -> bool {
+        credit.promised_ms.is_some_and(|at_ms| {
+            self.storage.segments.now_ms() > at_ms.saturating_add(CLOCKS_APART_MS_MAX)
+        })
     }
 
     /// Has this account, the source, refuse a request that it has not seen.

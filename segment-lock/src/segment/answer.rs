@@ -48,8 +48,8 @@ pub struct SegmentView {
 pub struct PinnedCredit {
     /// The credit.
     pub id: CreditId,
-    /// Whether the money is only promised to be received.
-    pub is_promise: bool,
+    /// When the money was promised to be received, in ms since 1970 on the segment's clock. `None`: it is received.
+    pub promised_ms: Option<u64>,
 }
 
 /// The result of a request.

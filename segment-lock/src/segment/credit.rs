@@ -21,7 +21,7 @@ impl Segment {
     pub fn credit(&mut self, credit: &GiveCredit, now_ms: u64) -> Answer {
         if let Some(known) = self.credits.get(&credit.id).copied() {
             return match known.state {
-                CreditState::Promised { amount } if known.content == credit.content => {
+                CreditState::Promised { amount, .. } if known.content == credit.content => {
                     self.keep_promise(credit, amount, now_ms)
                 }
                 _ => known.answer(credit.content),
@@ -45,8 +45,10 @@ impl Segment {
                 match credit.is_promise {
                     true => {
                         self.promised += credit.amount.get();
-                        let amount = credit.amount;
-                        CreditState::Promised { amount }
+                        CreditState::Promised {
+                            amount: credit.amount,
+                            at_ms: now_ms,
+                        }
                     }
                     false => {
                         self.give(&credit.id, value, credit.amount, now_ms);
@@ -70,16 +72,24 @@ impl Segment {
 
     fn keep_promise(&mut self, credit: &GiveCredit, amount: Amount, now_ms: u64) -> Answer {
         self.certain()?;
-        if credit.is_promise {
-            return Ok(Reply::Promised);
-        }
-        self.not_frozen(credit.caller, now_ms)?;
-        self.promised -= amount.get();
-        self.give(&credit.id, self.value + amount.get(), amount, now_ms);
-        if let Some(kept) = self.credits.get_mut(&credit.id) {
-            kept.state = CreditState::Pinned;
-        }
-        Ok(Reply::Credited(Outcome::Credited))
+        let kept = match credit.is_promise {
+            true => CreditState::Promised {
+                amount,
+                at_ms: now_ms,
+            },
+            false => {
+                self.not_frozen(credit.caller, now_ms)?;
+                self.promised -= amount.get();
+                self.give(&credit.id, self.value + amount.get(), amount, now_ms);
+                CreditState::Pinned
+            }
+        };
+        let kept = Credit {
+            content: credit.content,
+            state: kept,
+        };
+        self.credits.insert(credit.id.clone(), kept);
+        kept.answer(credit.content)
     }
 
     /// Receives the money, after which there is `value`.

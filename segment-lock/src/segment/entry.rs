@@ -135,6 +135,8 @@ pub enum CreditState {
     Promised {
         /// The amount.
         amount: Amount,
+        /// When it was promised last, in ms since 1970 on the segment's clock.
+        at_ms: u64,
     },
     /// The money is here. Kept, however old, until the transfer is known to be finished. Without it, a repeat would
     /// tell the source that the transfer was refused.

@@ -12,7 +12,7 @@ impl Segment {
             && let Some(credit) = self.credits.get_mut(&forget.id)
         {
             credit.state = match credit.state {
-                CreditState::Promised { amount } => {
+                CreditState::Promised { amount, .. } => {
                     self.promised -= amount.get();
                     CreditState::Refused
                 }

@@ -21,7 +21,10 @@ impl Segment {
         let credits = page.filter_map(|id| {
             Some(PinnedCredit {
                 id: id.clone(),
-                is_promise: matches!(self.credits.get(id)?.state, CreditState::Promised { .. }),
+                promised_ms: match self.credits.get(id)?.state {
+                    CreditState::Promised { at_ms, .. } => Some(at_ms),
+                    _ => None,
+                },
             })
         });
         Ok(Reply::Pinned(credits.take(PAGE_LEN_MAX).collect()))

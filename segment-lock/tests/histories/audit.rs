@@ -322,7 +322,7 @@ impl Audit {
         });
         let held: i64 = held.sum();
         let promised = segment.credits.values().map(|credit| match credit.state {
-            CreditState::Promised { amount } => amount.get(),
+            CreditState::Promised { amount, .. } => amount.get(),
             _ => 0,
         });
         let promised: i64 = promised.sum();

@@ -357,7 +357,7 @@ impl Shortcut {
                 for credit in old {
                     after.pinned.remove(&credit);
                     let dropped = after.credits.remove(&credit);
-                    if let Some(CreditState::Promised { amount }) =
+                    if let Some(CreditState::Promised { amount, .. }) =
                         dropped.map(|credit| credit.state)
                     {
                         after.promised -= amount.get();
@@ -408,7 +408,7 @@ impl Shortcut {
             (Self::TakePromiseBack, Request::Purge(_)) => {
                 for id in before.pinned.iter() {
                     let credit = after.credits.get_mut(id).unwrap();
-                    if let CreditState::Promised { amount } = credit.state {
+                    if let CreditState::Promised { amount, .. } = credit.state {
                         credit.state = CreditState::Refused;
                         after.promised -= amount.get();
                         after.pinned.remove(id);

@@ -176,7 +176,7 @@ fn a_promise_keeps_room_and_is_kept_in_a_closed_account() {
     segment.close().unwrap();
     let listed = PinnedCredit {
         id: promise(3, true).id,
-        is_promise: true,
+        promised_ms: Some(NOW),
     };
     let pinned = segment.pinned_after(&Pinned { after: None });
     assert_eq!(pinned, Ok(Reply::Pinned(vec![listed])));
@@ -192,6 +192,13 @@ fn a_promise_keeps_room_and_is_kept_in_a_closed_account() {
 fn a_promise_that_is_taken_back_is_refused_for_good() {
     let mut segment = segment(0);
     once(&mut segment, promise(3, true), Ok(Reply::Promised));
+    // A repeat is a promise of now.
+    let again = segment.apply(&promise(3, true).into(), NOW + 5);
+    assert_eq!(again, Ok(Reply::Promised));
+    let state = segment.credits[&promise(3, true).id].state;
+    let at_ms = NOW + 5;
+    let amount = amount(3);
+    assert_eq!(state, CreditState::Promised { amount, at_ms });
     // Never forgotten, however old.
     assert_eq!(segment.purge(NOW + 9_000_000), Ok(Reply::Purged(0)));
     once(&mut segment, forget(), Ok(Reply::Done));
@@ -456,7 +463,7 @@ async fn a_leg_whose_promise_is_lost_comes_back() {
         let c = segments.get_mut(&at("c", 0)).unwrap();
         let lost: Vec<_> = c.credits.keys().cloned().collect();
         for id in lost {
-            let Some(CreditState::Promised { amount }) = c.credits.remove(&id).map(|c| c.state)
+            let Some(CreditState::Promised { amount, .. }) = c.credits.remove(&id).map(|c| c.state)
             else {
                 panic!("{id:?} is promised");
             };

@@ -116,7 +116,7 @@ fn a_credit_counts_once_and_is_kept_until_it_is_unpinned() {
         segment.pinned_after(&Pinned { after: None }),
         Ok(Reply::Pinned(vec![PinnedCredit {
             id: credit_id("a"),
-            is_promise: false,
+            promised_ms: None,
         }]))
     );
     let forget = Forget {

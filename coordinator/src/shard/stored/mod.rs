@@ -79,14 +79,14 @@ pub const BLOCKS: Part = hash("blocks");
 /// digest. No two blocks share a rank.
 pub const TIMES: Part = sorted("times");
 /// Requests and credits that are not final: the key; and the digest of the content with `H`, amount and deadline; with
-/// `S`, amount and account; or with `K`, the capture's id and the legs. Of a credit: `P` pinned, `Q` promised, and the
-/// amount.
+/// `S`, amount and account; or with `K`, the capture's id and the legs. Of a credit: `P` pinned; `Q` promised, amount and
+/// time.
 pub const OPEN: Part = hash("open");
 /// Ids of held reservations, with their keys, by deadline.
 pub const DUE: Part = sorted("due");
 /// Ids of transfers and captures that are not finished, with their keys, in order. All scores are 0.
 pub const SENT: Part = sorted("sent");
-/// Ids of credits that are promised or pinned, in their order: all scores are 0. A promise has an end of two bytes 0xff.
+/// Ids of credits that are promised or pinned, in their order: all scores are 0. A promise ends with two bytes 0xff and its time.
 pub const PINNED: Part = sorted("pinned");
 /// Per borrower segment: the last loan to it, `seq:amount`.
 pub const OUT: Part = hash("out");

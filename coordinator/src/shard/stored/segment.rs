@@ -38,8 +38,11 @@ impl Stored {
         }
         for id in &segment.pinned {
             let state = segment.credits.get(id).map(|credit| credit.state);
-            let is_promise = matches!(state, Some(CreditState::Promised { .. }));
-            stored.put(PINNED, pinned_text(id, is_promise), "0");
+            let promised_ms = match state {
+                Some(CreditState::Promised { at_ms, .. }) => Some(at_ms),
+                _ => None,
+            };
+            stored.put(PINNED, pinned_text(id, promised_ms), "0");
         }
         for (nth, effect) in segment.log.effects.iter().enumerate() {
             stored.put(LOG, place(nth), chunk(effect));
@@ -54,7 +57,9 @@ impl Stored {
         }
         for (id, credit) in &segment.credits {
             let (part, state) = match credit.state {
-                CreditState::Promised { amount } => (OPEN, format!("Q{}", amount.get())),
+                CreditState::Promised { amount, at_ms } => {
+                    (OPEN, format!("Q{}:{at_ms}", amount.get()))
+                }
                 CreditState::Pinned => (OPEN, "P".to_owned()),
                 CreditState::Forgettable => (IDS, "F".to_owned()),
                 CreditState::Refused => (IDS, "N".to_owned()),

@@ -71,22 +71,35 @@ pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
     })
 }
 
-/// The end of a promise among the credits that are not finished.
+/// What stands before the time of a promise, among the credits that are not finished.
 const PROMISE: [u8; 2] = [NOT_TEXT; 2];
 
-/// A credit that is not finished.
-pub(crate) fn pinned_text(credit: &CreditId, is_promise: bool) -> Vec<u8> {
-    let end = if is_promise { &PROMISE[..] } else { &[] };
-    [&credit_text(credit)[..], end].concat()
+/// A credit that is not finished; of a promise with its time.
+pub(crate) fn pinned_text(credit: &CreditId, promised_ms: Option<u64>) -> Vec<u8> {
+    let mut text = credit_text(credit);
+    if let Some(at_ms) = promised_ms {
+        text.extend_from_slice(&PROMISE);
+        push_decimal(&mut text, at_ms);
+    }
+    text
 }
 
 /// The inverse of [`pinned_text`].
 pub(crate) fn pinned_of(text: &[u8]) -> Option<PinnedCredit> {
-    let promise = text.strip_suffix(&PROMISE);
+    let promise = text.windows(PROMISE.len()).rposition(|end| end == PROMISE);
+    let (text, promised_ms) = match promise {
+        None => (text, None),
+        Some(at) => (&text[..at], Some(number_of(&text[at + PROMISE.len()..])?)),
+    };
     Some(PinnedCredit {
-        id: credit_of(promise.unwrap_or(text))?,
-        is_promise: promise.is_some(),
+        id: credit_of(text)?,
+        promised_ms,
     })
+}
+
+/// A text behind that of the credit, promised or not.
+pub(crate) fn behind_pinned(credit: &CreditId) -> Vec<u8> {
+    [&credit_text(credit)[..], &[NOT_TEXT; 3]].concat()
 }
 
 /// `time:name`, the name's end, and `more`: ordered by id, for any content of `more`.
@@ -397,10 +410,11 @@ mod tests {
         }
         for credit in credits {
             assert_eq!(credit_of(&credit_text(&credit)), Some(credit.clone()));
-            for is_promise in [false, true] {
-                let pinned = pinned_of(&pinned_text(&credit, is_promise));
+            for promised_ms in [None, Some(7)] {
+                let text = pinned_text(&credit, promised_ms);
+                assert!(text < behind_pinned(&credit));
                 let id = credit.clone();
-                assert_eq!(pinned, Some(PinnedCredit { id, is_promise }));
+                assert_eq!(pinned_of(&text), Some(PinnedCredit { id, promised_ms }));
             }
         }
     }

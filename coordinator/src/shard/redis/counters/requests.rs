@@ -15,8 +15,8 @@ use crate::shard::{
     stored::{
         push_change, reference_text,
         texts::{
-            SPLIT, caller_pieces, content_bytes, credit_key, credit_text, durability_text, id_key,
-            id_text, limits_text, open_text, pinned_text, state_text,
+            SPLIT, behind_pinned, caller_pieces, content_bytes, credit_key, credit_text,
+            durability_text, id_key, id_text, limits_text, open_text, state_text,
         },
     },
 };
@@ -89,7 +89,7 @@ fn push_request(pack: &mut Pack, group: usize, (request, hash_key): (&Request, H
         Request::Pinned(pinned) => {
             push_after(
                 verb(pack, group, "pinned", 1),
-                pinned.after.as_ref().map(|after| pinned_text(after, true)),
+                pinned.after.as_ref().map(behind_pinned),
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),

@@ -1,6 +1,10 @@
--- Receives another account's transfer, or promises to. States: Q promised, with the amount; P pinned, F forgettable, N
--- refused. `member`: its member in `pinned`; that of a promise has an end.
-legs.PROMISE = '\255\255'
+-- Receives another account's transfer, or promises to. States: Q promised, with the amount, ':', and the time; P pinned,
+-- F forgettable, N refused. `member`: its member in `pinned`.
+
+-- The member of a promise of that time.
+function legs.promise_of(member, at)
+  return member .. '\255\255' .. at
+end
 
 function legs.answer(entry, content)
   if string.sub(entry, 1, 8) ~= content then refuse('conflict') end
@@ -9,10 +13,10 @@ function legs.answer(entry, content)
   return {'credited', letter == 'N' and 0 or 1}
 end
 
--- The amount of a promise; nothing if the entry is none.
+-- The amount of a promise, and its time as a text; nothing if the entry is none.
 function legs.promised_in(entry)
-  local amount = entry and string.match(entry, '^Q(%d+)$', 9)
-  return amount and amount_of(amount)
+  local amount, at = string.match(entry or '', '^Q(%d+):(%d+)$', 9)
+  if amount then return amount_of(amount), at end
 end
 
 function legs.give(segment, amount, member)
@@ -20,14 +24,22 @@ function legs.give(segment, amount, member)
   log.effect(segment, '<', amount, member)
 end
 
--- There is room for the money of a promise, also in an account that is closed since.
-function legs.keep_promise(segment, id, content, amount, caller, member, is_promise)
+-- There is room for the money of a promise, also in an account that is closed since. A repeat is a promise of now.
+function legs.keep_promise(segment, id, content, promise, caller, member, is_promise)
+  local amount, at = unpack(promise)
   certain(segment)
-  if is_promise then return {'promised'} end
+  local pinned, present = meet(part(segment, 'pinned')), string.format('%d', now)
+  if is_promise then
+    if at ~= present then
+      put(pinned, legs.promise_of(member, at), false)
+      put(pinned, legs.promise_of(member, present), '0')
+      put(part(segment, 'open'), id, content .. 'Q' .. decimal(amount) .. ':' .. present)
+    end
+    return {'promised'}
+  end
   not_frozen(segment, caller)
-  local pinned = meet(part(segment, 'pinned'))
   log.meet(segment)
-  put(pinned, member .. legs.PROMISE, false)
+  put(pinned, legs.promise_of(member, at), false)
   put(pinned, member, '0')
   set(segment, 'promised', subtract(segment.promised, amount))
   legs.give(segment, amount, member)
@@ -37,9 +49,9 @@ end
 
 function rules.credit(segment, id, time, generation, content, amount, caller, member, unit, is_promise)
   local entry = recorded(segment, id)
-  local promised = legs.promised_in(entry)
+  local promised, at = legs.promised_in(entry)
   if promised and string.sub(entry, 1, 8) == content then
-    return legs.keep_promise(segment, id, content, promised, caller, member, is_promise)
+    return legs.keep_promise(segment, id, content, {promised, at}, caller, member, is_promise)
   end
   if entry then return legs.answer(entry, content) end
   certain(segment)
@@ -61,8 +73,9 @@ function rules.credit(segment, id, time, generation, content, amount, caller, me
     meet(part(segment, 'open'))
     local pinned = meet(part(segment, 'pinned'))
     if is_promise then
-      state = 'Q' .. decimal(amount)
-      put(pinned, member .. legs.PROMISE, '0')
+      at = string.format('%d', now)
+      state = 'Q' .. decimal(amount) .. ':' .. at
+      put(pinned, legs.promise_of(member, at), '0')
       set(segment, 'promised', add(segment.promised, amount))
     else
       state = 'P'
