@@ -403,7 +403,7 @@ impl Step {
                 caller: caller(*call),
             }),
             &Self::Credit(of, from, amount, generation, call, is_promise) => {
-                Request::Credit(GiveCredit {
+                Request::from(GiveCredit {
                     id: credit_of(began_ms, of, from),
                     content: amount.unsigned_abs() % 3,
                     amount: money(amount),

@@ -134,7 +134,7 @@ impl Counter {
         };
         let (caller, unit) = (self.storage.caller(), self.manifest().await?.terms().unit);
         let credit = |manifest: &Manifest| {
-            Request::Credit(GiveCredit {
+            Request::from(GiveCredit {
                 id: id.clone(),
                 content: content.digest(),
                 amount: leg.amount,
