@@ -45,7 +45,7 @@ impl Counter {
         let change = Change::TransferLegs { legs: legs.clone() };
         let changed = self.change(request, &change).await?;
         match &changed.outcome {
-            State::Committed(committed) => self.pay(id, committed, None).await,
+            State::Committed(_) => self.pay_offer(id, &offer, None).await,
             State::Delivered => {
                 self.unpin_all(&offer).await;
                 Ok(changed.with(()))
@@ -95,10 +95,13 @@ impl Counter {
         };
         match self.ask_home(id, request).await {
             Ok(Reply::Recorded(State::Committed(committed), _)) => {
-                if committed.capture.as_ref() != Some(capture) {
-                    self.unpin_all(&offer).await;
-                }
-                let paid = self.pay(id, &committed, None).await?;
+                let paid = match committed.capture.as_ref() == Some(capture) {
+                    true => self.pay_offer(id, &offer, None).await?,
+                    false => {
+                        self.unpin_all(&offer).await;
+                        self.pay(id, &committed, None).await?
+                    }
+                };
                 Ok(paid.with(Ended::Confirmed))
             }
             Ok(Reply::Recorded(state, money)) => {
@@ -146,7 +149,7 @@ impl Counter {
         join_all(promises).await.into_iter().collect()
     }
 
-    /// Pays what was decided: each leg once, and then the source knows which did not arrive, if any.
+    /// Pays what was decided, by this caller or another one.
     pub(super) async fn pay(
         &self,
         id: &RequestId,
@@ -158,6 +161,16 @@ impl Counter {
             Some(capture) => self.offer(capture, Some(id), legs)?,
             None => self.offer(id, None, legs)?,
         };
+        self.pay_offer(id, &offer, from).await
+    }
+
+    /// Each leg once, and then the source knows which did not arrive, if any.
+    async fn pay_offer(
+        &self,
+        id: &RequestId,
+        offer: &Offer<'_>,
+        from: Option<u32>,
+    ) -> Result<Changed, CounterError> {
         let unfinished = |because| CounterError::TransferUnfinished {
             because: Box::new(because),
         };
@@ -172,7 +185,7 @@ impl Counter {
         let names = refused.iter().map(|to| to.account.clone()).collect();
         let finished = self.finish_transfer(id, names, from).await;
         let finished = finished.map_err(unfinished)?;
-        self.unpin_all(&offer).await;
+        self.unpin_all(offer).await;
         // As a repeat is answered.
         match refused.len() < offer.legs.len() {
             true => Ok(finished.with(())),

@@ -9,17 +9,8 @@ impl Segment {
     /// The decision stands: from now on the reservation neither expires nor can be cancelled. So every leg must have been
     /// promised before.
     pub fn capture(&mut self, capture: &Capture, now_ms: u64) -> Answer {
-        if let Some(ended) = self.ended(&capture.id)? {
-            return Ok(self.answer(ended));
-        }
-        self.certain()?;
-        self.known(capture.generation, &capture.id)?;
-        self.expire_if_due(&capture.id, now_ms);
-        match self.reservation(&capture.id)? {
-            None => {
-                self.remembered(&capture.id)?;
-                Ok(Reply::Unknown)
-            }
+        match self.reservation_of_now(&capture.id, capture.generation, now_ms)? {
+            None => Ok(Reply::Unknown),
             Some(State::Held {
                 amount,
                 deadline_ms,

@@ -7,17 +7,8 @@ impl Segment {
     /// Spends a reservation that is held, or a part of it, and gives the rest back; otherwise returns its state. For an
     /// unknown one: [`Reply::Unknown`].
     pub fn confirm(&mut self, confirm: &Confirm, now_ms: u64) -> Answer {
-        if let Some(ended) = self.ended(&confirm.id)? {
-            return Ok(self.answer(ended));
-        }
-        self.certain()?;
-        self.known(confirm.generation, &confirm.id)?;
-        self.expire_if_due(&confirm.id, now_ms);
-        match self.reservation(&confirm.id)? {
-            None => {
-                self.remembered(&confirm.id)?;
-                Ok(Reply::Unknown)
-            }
+        match self.reservation_of_now(&confirm.id, confirm.generation, now_ms)? {
+            None => Ok(Reply::Unknown),
             Some(State::Held { amount, .. }) => {
                 let spent = confirm.amount.unwrap_or(amount);
                 self.give_rest_back(&confirm.id, (spent, amount), confirm.caller, now_ms)?;
@@ -26,8 +17,28 @@ impl Segment {
                 self.log(kind, spent.get(), now_ms);
                 Ok(self.end_reservation(&confirm.id, State::Confirmed))
             }
-            Some(ended) => Ok(self.answer(ended)),
+            Some(state) => Ok(self.answer(state)),
         }
+    }
+
+    /// The state of a reservation that is to be spent, after its deadline expired; `None` if it is unknown, and may come.
+    pub(super) fn reservation_of_now(
+        &mut self,
+        id: &RequestId,
+        generation: u64,
+        now_ms: u64,
+    ) -> Result<Option<State>, Refusal> {
+        if let Some(ended) = self.ended(id)? {
+            return Ok(Some(ended));
+        }
+        self.certain()?;
+        self.known(generation, id)?;
+        self.expire_if_due(id, now_ms);
+        let state = self.reservation(id)?;
+        if state.is_none() {
+            self.remembered(id)?;
+        }
+        Ok(state)
     }
 
     /// The state of a reservation, if it is recorded. An id that was used for a request of another kind is a conflict.
