@@ -42,6 +42,7 @@ pub struct ListedAccount {
 }
 
 impl AccountList {
+    #[cfg(feature = "service")]
     pub(crate) fn of(pages: BoxStream<'static, AccountListPage>) -> Self {
         Self(pages)
     }
