@@ -1,18 +1,14 @@
 //! `ringfence counter`, on real servers.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    net::TcpStream,
-    process::Stdio,
-};
+use std::process::Stdio;
 
 use crate::binary::{Output, command, ringfence};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use ringfence_coordinator::spawn::RedisServerBuilder;
-use ringfence_test_support::{Servers, eventually};
+use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
+use ringfence_test_support::{Deed, Proxy, Servers, Trap, Whose, eventually};
 use serde_json::Value;
 
 /// Two new shards with their topology at the first one.
@@ -730,45 +726,43 @@ async fn an_account_in_a_namespace_with_replicas_is_refused() {
     done(&servers, &["create", "coins"]);
 }
 
-/// Reads commands as the server gets them, until one has these words.
-fn until_command(watch: &mut impl BufRead, words: &[&str]) {
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        watch.read_until(b'\n', &mut line).unwrap();
-        let line = String::from_utf8_lossy(&line).to_lowercase();
-        if words.iter().all(|word| line.contains(word)) {
-            return;
-        }
-    }
-}
-
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_is_interrupted_after_its_effect_names_its_id() {
-    let servers = founded_on(Servers::spawn(1).await);
-    done(&servers, &["create", "coins", "--segments", "1"]);
-    done(&servers, &["deposit", "coins", "1000000"]);
-    let mut watch = TcpStream::connect(("127.0.0.1", servers.servers[0].port())).unwrap();
-    watch.write_all(b"MONITOR\r\n").unwrap();
-    let mut watch = BufReader::new(watch);
-    let urls = servers.urls().join(",");
-    loop {
-        let before = balance(&servers, "coins").0;
-        let mut deduct = command(&["counter", "deduct", "coins", "1", "--redis", &urls]);
+    let server = RedisServer::spawn().await.unwrap();
+    let proxy = Proxy::start(server.port()).await;
+    let way = ["--redis", &proxy.url()];
+    let done = |args: &[&str]| {
+        let output = counter_by(way, args);
+        assert_eq!(output.code, 0, "{output:?}");
+        output.stdout
+    };
+    let founded = ringfence(&[&["ring", "init", "--servers-are-new"], &way[..]].concat());
+    assert_eq!(founded.code, 0, "{founded:?}");
+    done(&["create", "coins"]);
+    done(&["deposit", "coins", "10"]);
+    let before = done(&["balance", "coins", "--exact"]);
+    // The manifest is read first.
+    for nth in 2..8 {
+        let lost = Trap::new(Whose::lane("counters"), Deed::LoseReplies);
+        proxy.trap(lost.command(&["FCALL"]).nth(nth));
+        let mut deduct = command(&[&["counter", "deduct", "coins", "1"], &way[..]].concat());
         let deduct = deduct.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let deduct = deduct.spawn().unwrap();
-        until_command(&mut watch, &["counters", "deduct"]);
-        // It may have ended.
-        let _ = kill(Pid::from_raw(deduct.id() as i32), Signal::SIGINT);
-        let ended = deduct.wait_with_output().unwrap();
-        match ended.status.code() {
-            Some(0) => {}
-            Some(75) => {
-                let told = String::from_utf8(ended.stderr).unwrap();
-                assert!(told.contains("repeat it with this --id"), "{told}");
-                return;
-            }
-            _ => assert_eq!(balance(&servers, "coins").0, before, "{ended:?}"),
+        let mut deduct = deduct.spawn().unwrap();
+        let sprung = proxy.sprung();
+        let is_lost = async || proxy.sprung() > sprung;
+        eventually("a reply is lost", is_lost).await;
+        if done(&["balance", "coins", "--exact"]) == before {
+            deduct.kill().unwrap();
+            deduct.wait().unwrap();
+            proxy.heal();
+            continue;
         }
+        kill(Pid::from_raw(deduct.id() as i32), Signal::SIGINT).unwrap();
+        let ended = deduct.wait_with_output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(75), "{told}");
+        assert!(told.contains("repeat it with this --id"), "{told}");
+        return;
     }
+    panic!("the deduction has no effect");
 }
