@@ -1,12 +1,14 @@
 //! An account's manifest goes back in time, and its segments do not.
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, future::join_all, stream};
 use redis::Value;
 use ringfence_client::{
-    Client, Counter,
+    Client, Counter, NewShard, Reshape,
     counter::{Amount, CounterError, LostSegments, RequestId, Terms, segment::Refusal},
 };
 use ringfence_test_support::{Servers, eventually};
+
+use super::SECOND;
 
 fn one() -> Amount {
     Amount::new(1).unwrap()
@@ -162,6 +164,184 @@ async fn an_account_whose_manifests_server_came_back_empty_is_found_and_made_no_
     coins.accept().await.unwrap();
     repeat_deposits(&coins, &ids).await;
     assert_eq!(coins.exact_balance().await.unwrap().available, left.into());
+    client.close().await;
+}
+
+/// Of one segment, which is not at the shard that has the manifest.
+async fn account(client: &Client, name: &str) -> Counter {
+    let created = client
+        .counters()
+        .create(name, Terms::in_memory(), 1)
+        .await
+        .unwrap();
+    let id = client.counters().new_request();
+    created.deposit(&id, one()).await.unwrap();
+    created
+}
+
+/// Restarts the server with the manifest of `coins`, which comes back empty, and connects anew.
+async fn lose_manifest(servers: &mut Servers, client: Client) -> Client {
+    let (server, _) = manifest_of(servers).await;
+    client.close().await;
+    servers.servers[server].restart().await.unwrap();
+    servers.client().await
+}
+
+#[tokio::test]
+async fn an_account_of_one_segment_is_found_by_its_segment() {
+    let mut servers = Servers::spawn(3).await;
+    let client = servers.client().await;
+    let coins = account(&client, "coins").await;
+    coins.close().await.unwrap();
+    for server in 0..3 {
+        let copies: Vec<String> = servers.ask(server, &["KEYS", "*coins#copy*"]).await;
+        assert!(copies.is_empty(), "{copies:?}");
+    }
+    let client = lose_manifest(&mut servers, client).await;
+    let mut pages = client.counters().list("");
+    let mut listed = Vec::new();
+    while let Some(page) = pages.next().await {
+        listed.extend(page.accounts.unwrap());
+    }
+    let [listed] = &listed[..] else {
+        panic!("{listed:?}");
+    };
+    assert_eq!(listed.account.as_str(), "coins");
+    let coins = client.counters().open("coins").unwrap();
+    assert_eq!(coins.exact_balance().await.unwrap().available, 1);
+    let gift = client.counters().new_request();
+    let refused = coins.deposit(&gift, one()).await;
+    assert!(
+        matches!(refused, Err(CounterError::Refused(Refusal::Closed))),
+        "{refused:?}"
+    );
+    coins.deduct(&gift, one()).await.unwrap();
+    client.close().await;
+}
+
+/// The manifest and segment 0 were made where there was one shard. Then nobody but a copy knows what both forgot.
+#[tokio::test]
+async fn an_account_goes_on_whose_manifest_and_segment_went_back_together() {
+    let mut servers = Servers::spawn(2).await;
+    let urls = servers.urls();
+    let founder = Client::builder()
+        .redis(&urls[..1])
+        .servers_are_new(true)
+        .max_lease(5 * SECOND);
+    let client = founder.build().await.unwrap();
+    for nth in 0..16 {
+        account(&client, &format!("coins{nth}")).await;
+    }
+    let shape = Reshape::new().add_shard(NewShard::redis(&urls[1]));
+    client
+        .ring()
+        .reshape(shape)
+        .await
+        .unwrap()
+        .run()
+        .await
+        .unwrap();
+    let mut together = Vec::new();
+    for nth in 0..16 {
+        let name = format!("coins{nth}");
+        let pattern = format!("*:{name}[:#]*");
+        let keys: Vec<String> = servers.ask(0, &["KEYS", &pattern]).await;
+        let has = |end: &str| keys.iter().any(|key| key.ends_with(end));
+        if has(":manifest") && has(":seg") {
+            together.push(name);
+        }
+    }
+    let name = together.first().expect("one account in four");
+    let _: Value = servers.ask(0, &["SAVE"]).await;
+    let coins = client.counters().open(name).unwrap();
+    coins.resegment(4).await.unwrap();
+    client.close().await;
+    servers.servers[0].restart().await.unwrap();
+
+    let client = servers.client().await;
+    let coins = client.counters().open(name).unwrap();
+    let found = coins.inspect().await.unwrap();
+    assert_eq!(found.views.len() + found.lost.0.len(), 4, "{found:?}");
+    coins.accept().await.unwrap();
+    assert_eq!(coins.exact_balance().await.unwrap().available, 1);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn labels_and_later_changes_of_them_outlast_the_manifest() {
+    let mut servers = Servers::spawn(3).await;
+    let mut client = servers.client().await;
+    account(&client, "coins").await;
+    for value in [Some("gold"), Some("silver"), None] {
+        let labels = [("tier".to_owned(), value.map(str::to_owned))].into();
+        let coins = client.counters().open("coins").unwrap();
+        coins.label(&labels).await.unwrap();
+        client = lose_manifest(&mut servers, client).await;
+        let coins = client.counters().open("coins").unwrap();
+        let labels = coins.inspect().await.unwrap().details.labels;
+        assert_eq!(labels.get("tier").map(String::as_str), value);
+        assert_eq!(coins.exact_balance().await.unwrap().available, 1);
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_a_deleted_account_decided_outlasts_its_manifest() {
+    let mut servers = Servers::spawn(3).await;
+    let client = servers.client().await;
+    let coins = account(&client, "coins").await;
+    let spent = client.counters().new_request();
+    coins.deduct(&spent, one()).await.unwrap();
+    coins.close().await.unwrap();
+    // Its segment remains for a minute.
+    coins.delete().await.unwrap();
+    let client = lose_manifest(&mut servers, client).await;
+    let found = client
+        .counters()
+        .open("coins")
+        .unwrap()
+        .exact_balance()
+        .await;
+    assert!(
+        matches!(found, Err(CounterError::NoAccount { .. })),
+        "{found:?}"
+    );
+    client.close().await;
+}
+
+/// The memory that the servers use for their keys, in bytes.
+async fn used_memory(servers: &Servers) -> u64 {
+    let mut used = 0;
+    for server in 0..servers.servers.len() {
+        let keys: Vec<Vec<u8>> = servers.ask(server, &["KEYS", "*"]).await;
+        let mut usages = redis::pipe();
+        for key in keys {
+            usages.cmd("MEMORY").arg("USAGE").arg(key);
+        }
+        let mut raw = ringfence_test_support::connection(&servers.servers[server]).await;
+        let usages: Vec<u64> = usages.query_async(&mut raw).await.unwrap();
+        used += usages.iter().sum::<u64>();
+    }
+    used
+}
+
+#[tokio::test]
+async fn an_idle_account_of_one_segment_takes_a_kilobyte_of_memory() {
+    const ACCOUNTS: u64 = 4096;
+    let servers = Servers::spawn(2).await;
+    let client = servers.client().await;
+    let counters = client.counters();
+    let create = async |name: String| {
+        let created = counters.create(&name, Terms::in_memory(), 1).await;
+        created.unwrap();
+    };
+    create("first".into()).await;
+    let before = used_memory(&servers).await;
+    let names = (0..ACCOUNTS).map(|nth| create(format!("account:{nth:06}")));
+    stream::iter(names).buffer_unordered(64).count().await;
+    let each = (used_memory(&servers).await - before) / ACCOUNTS;
+    println!("{each} bytes");
+    assert!(each <= 1024, "{each} bytes");
     client.close().await;
 }
 

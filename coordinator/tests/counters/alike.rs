@@ -161,8 +161,10 @@ async fn lose(
 /// Cuts the window of a segment, as if time had passed.
 async fn age(raw: &mut MultiplexedConnection, key: &LockKey, segment: &mut Segment) {
     segment.terms.idempotency_for_ms = AGED_MS;
+    let stored = Stored::from_segment(segment, HashKey(7), "");
     let mut command = redis::cmd("HSET");
-    command.arg(part_of(key, "seg")).arg("window").arg(AGED_MS);
+    command.arg(part_of(key, "seg")).arg("terms");
+    command.arg(&stored.0["seg"][&b"terms"[..]]);
     command.exec_async(raw).await.unwrap();
 }
 

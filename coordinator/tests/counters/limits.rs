@@ -122,8 +122,8 @@ async fn nothing_is_forgotten_where_answers_are_foreign() {
     let now_ms = desk.view(&hot).await.now_ms;
     let old = RequestId::new(now_ms - 1_000, "old").unwrap();
     desk.ask(&hot, deposit(&old, 5)).await.unwrap();
-    let window = redis::Cmd::hset(part_of(&hot, "seg"), "window", 1_000);
-    window.exec_async(&mut raw).await.unwrap();
+    let aged = redis::Cmd::hset(part_of(&hot, "seg"), "terms", "1000     ");
+    aged.exec_async(&mut raw).await.unwrap();
     let theirs = redis::Cmd::set(part_of(&hot, "ids"), "theirs");
     theirs.exec_async(&mut raw).await.unwrap();
 

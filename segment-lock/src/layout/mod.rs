@@ -20,7 +20,7 @@ const GENERATIONS_APART: u64 = 1 << 20;
 
 /// The number of segments that are homes, from some time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "(u64, u64, u32)", into = "(u64, u64, u32)")]
 pub struct Layout {
     /// Rises with every plan. Never used twice.
     pub generation: u64,
@@ -30,9 +30,30 @@ pub struct Layout {
     pub segments: u32,
 }
 
+fn is_in_memory(terms: &Terms) -> bool {
+    *terms == Terms::in_memory()
+}
+
+impl From<Layout> for (u64, u64, u32) {
+    fn from(layout: Layout) -> Self {
+        (layout.generation, layout.from_ms, layout.segments)
+    }
+}
+
+impl From<(u64, u64, u32)> for Layout {
+    fn from((generation, from_ms, segments): (u64, u64, u32)) -> Self {
+        Self {
+            generation,
+            from_ms,
+            segments,
+        }
+    }
+}
+
 /// An account's manifest: its layouts so far, and the places of its segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
+    #[serde(default = "Terms::in_memory", skip_serializing_if = "is_in_memory")]
     terms: Terms,
     /// The key of the hashes of ids.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -44,7 +65,8 @@ pub struct Manifest {
     places: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Layout>,
-    /// The greatest generation ever planned, abandoned plans included.
+    /// The greatest generation ever planned, abandoned plans included. As text only if it is not that of the plan, or of the
+    /// newest layout.
     #[serde(default, skip_serializing_if = "is_default")]
     last: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -247,9 +269,18 @@ impl Manifest {
         !self.restored && !self.layouts.is_empty()
     }
 
+    /// Whether the copies at the segments say what this manifest says: it exists, and only plans have changed it.
+    pub fn is_in_copies(&self) -> bool {
+        self.exists() && self.labels.is_empty() && self.others.is_empty()
+    }
+
     /// The manifest as text, for the storage.
     pub fn encode(&self) -> String {
-        serde_json::to_string(self).expect("numbers, and structures of them")
+        let mut stored = self.clone();
+        if stored.last == stored.newest_generation() {
+            stored.last = 0;
+        }
+        serde_json::to_string(&stored).expect("numbers, and structures of them")
     }
 
     /// Reads the text of [`encode`](Self::encode).
@@ -258,8 +289,13 @@ impl Manifest {
     ///
     /// [`ManifestError::Malformed`].
     pub fn decode(text: &str) -> Result<Self, ManifestError> {
-        serde_json::from_str(text).map_err(|error| ManifestError::Malformed {
-            reason: error.to_string(),
+        let stored: Self =
+            serde_json::from_str(text).map_err(|error| ManifestError::Malformed {
+                reason: error.to_string(),
+            })?;
+        Ok(Self {
+            last: stored.last.max(stored.newest_generation()),
+            ..stored
         })
     }
 

@@ -66,7 +66,7 @@ pub use knowledge::Contention;
 pub use locks::{Held, LockError, Locks, Waited};
 pub use one::One;
 pub use resize::Resize;
-pub use split::{Split, key};
+pub use split::{Split, key, parse_key};
 
 use crate::{Account, Durability, Manifests};
 use deadline::Deadline;

@@ -123,6 +123,13 @@ pub fn key(name: &str, index: u32, place: u32) -> String {
     format!("{name}#{index}.{place}")
 }
 
+/// The name, the index and the place of a [`key`].
+pub fn parse_key(key: &str) -> Option<(&str, u32, u32)> {
+    let (name, at) = key.rsplit_once('#')?;
+    let (index, place) = at.split_once('.')?;
+    Some((name, index.parse().ok()?, place.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,13 @@
 //! Manifests as text at a shard: of accounts, and of segmented locks.
 //!
-//! An account's manifest has a **copy** at another shard, for the case that its shard comes back empty or is removed. A
-//! copy has one of a few names, the first that is at another shard when it is written. After a resize that may be another
+//! An account's manifest has a **copy** at another shard, for the case that its shard comes back empty or is removed.
+//!
+//! * Each segment has a copy. Segment 0 is placed at another shard than the manifest, so an idle account of one segment needs
+//!   no other.
+//! * Only if segment 0 is at the manifest's shard, as after a resize, or does not know all that the manifest says, such as
+//!   labels, a copy has a name of its own. Once it is there, each change is written to it.
+//!
+//! Either has one of a few names, the first that is at another shard when it is written. After a resize that may be another
 //! name, so a missing manifest is looked for under all of them. A copy is written after the manifest, and may be a change
 //! behind: it counts as a manifest in doubt, which its reader compares with the copies at the segments.
 //!
@@ -9,11 +15,13 @@
 //! can be created while other shards give no answer.
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use ringfence_ring::Replicas;
 use ringfence_segment_lock::{
-    Account, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError,
-    VersionedManifest, lock::Split,
+    Account, At, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError,
+    VersionedManifest,
+    lock::{Split, key, parse_key},
+    segment::{ReadCopy, Refusal, Reply},
 };
 
 use super::{CounterFault, Stored};
@@ -30,8 +38,11 @@ fn copy_of(name: &Account, nth: u32) -> String {
     format!("{name}#copy.{nth}")
 }
 
-/// The account that a manifest of this name is a copy of, if it is one.
+/// The account whose manifest the group of this name has a copy of, if it has one: a copy, or segment 0.
 pub(super) fn copied_from(name: &str) -> Option<&str> {
+    if let Some((of, 0, _)) = parse_key(name) {
+        return Some(of);
+    }
     let (of, nth) = name.rsplit_once("#copy.")?;
     nth.parse::<u32>()
         .is_ok_and(|nth| nth < COPIES)
@@ -68,8 +79,14 @@ trait Text: Sized + Send + 'static {
     fn durability(&self) -> Durability;
     /// Whether it has a copy.
     const IS_COPIED: bool;
+    /// The place of segment 0, if the copy there says all that this says.
+    fn copied_at(&self) -> Option<u32>;
+    /// Whether the copy is written first. Otherwise a copy may name what never came into force.
+    fn is_copied_first(&self) -> bool;
     /// Of several copies, the newest has the greatest.
     fn age(&self) -> (u64, u64);
+    /// The found manifest that this copy stands for. `closed`: the segment that has it is closed.
+    fn into_found(self, closed: bool) -> Self;
 }
 
 impl Text for Manifest {
@@ -91,8 +108,22 @@ impl Text for Manifest {
         self.terms().durability
     }
 
+    fn copied_at(&self) -> Option<u32> {
+        self.is_in_copies().then(|| self.place_of(0))
+    }
+
+    /// Without an account, the manifest has the time up to which ids are refused, and no segment has it.
+    fn is_copied_first(&self) -> bool {
+        !self.exists()
+    }
+
     fn age(&self) -> (u64, u64) {
         (self.last_generation(), self.mark_ms())
+    }
+
+    fn into_found(self, closed: bool) -> Self {
+        let copy = self.clone();
+        self.restored(&copy, closed)
     }
 }
 
@@ -116,8 +147,20 @@ impl Text for Split {
         Self::durability(self)
     }
 
+    fn copied_at(&self) -> Option<u32> {
+        None
+    }
+
+    fn is_copied_first(&self) -> bool {
+        false
+    }
+
     fn age(&self) -> (u64, u64) {
         (0, 0)
+    }
+
+    fn into_found(self, _: bool) -> Self {
+        self
     }
 }
 
@@ -127,40 +170,60 @@ impl<H: Text> Manifests<H> for Stored {
         if H::IS_COPIED {
             self.unreplicated()?;
         }
-        match self.read_text(&H::stored_as(name)).await? {
-            Found::Text(version, text, in_doubt) => Ok(Some(VersionedManifest {
-                version,
-                manifest: H::decode(&text).map_err(CounterFault::from)?,
-                in_doubt,
-            })),
-            Found::Missing if H::IS_COPIED => self.newest_copy(name).await,
-            Found::Missing | Found::NeverMade => Ok(None),
-        }
+        let (version, found) = match self.read_text(&H::stored_as(name)).await? {
+            Found::Text(version, text, in_doubt) => {
+                let manifest = H::decode(&text).map_err(CounterFault::from)?;
+                let is_copied = H::IS_COPIED && !self.is_at_segment(name, manifest.copied_at())?;
+                // Otherwise the segments have a newer one, if there is one.
+                if !(in_doubt && is_copied) {
+                    return Ok(Some(VersionedManifest {
+                        version,
+                        manifest,
+                        in_doubt,
+                    }));
+                }
+                (version, Some((manifest, false)))
+            }
+            Found::Missing if H::IS_COPIED => (0, None),
+            Found::Missing | Found::NeverMade => return Ok(None),
+        };
+        let newest = self.newest_copy(name, found).await?;
+        Ok(newest.map(|(manifest, closed)| VersionedManifest {
+            version,
+            manifest: manifest.into_found(closed),
+            in_doubt: true,
+        }))
     }
 
     async fn swap(&self, name: &Account, expected: u64, manifest: H) -> Result<bool, StorageError> {
-        let text = manifest.encode();
+        let encoded = &manifest.encode();
         let durability = manifest.durability();
+        let is_first = manifest.is_copied_first();
         let copy = match H::IS_COPIED {
-            true => self.elsewhere(name, expected == 0).await?,
+            true => self.copy_for(name, expected, manifest.copied_at()).await?,
             false => None,
         };
-        let stored_as = H::stored_as(name);
-        let copied = format!("{COPY}{text}");
-        if !self
-            .swap_text(&stored_as, expected, text, durability)
-            .await?
+        let write_copy = async |(copy, version): &(String, u64)| {
+            let copied = format!("{COPY}{encoded}");
+            self.swap_text(copy, *version, copied, durability).await
+        };
+        if let Some(copy) = copy.as_ref().filter(|_| is_first)
+            && !write_copy(copy).await?
         {
             return Ok(false);
         }
-        if let Some((copy, version)) = copy {
-            let written = self.swap_text(&copy, version, copied, durability).await;
+        let stored_as = H::stored_as(name);
+        let swapped = self
+            .swap_text(&stored_as, expected, encoded.clone(), durability)
+            .await?;
+        if let Some(copy) = copy.as_ref().filter(|_| swapped && !is_first) {
+            let written = write_copy(copy).await;
             // Without it, a new account would have one manifest. A later change leaves an older copy, at worst.
             if expected == 0 {
                 written?;
             }
         }
-        Ok(true)
+        Ok(swapped)
     }
 }
 
@@ -176,32 +239,93 @@ impl Stored {
         }
     }
 
-    /// The newest copy of a manifest that is missing; `None` if there is none. Every name must be asked for: one that is
-    /// not may have it.
+    /// The newest of `found` and the copies of that manifest, and whether the segment with that copy is closed. Every name must
+    /// be asked for: one that is not may have it.
     async fn newest_copy<H: Text>(
         &self,
         name: &Account,
-    ) -> Result<Option<VersionedManifest<H>>, StorageError> {
-        let reads = (0..COPIES).map(async |nth| self.read_text(&copy_of(name, nth)).await);
-        let mut newest: Option<H> = None;
-        for read in join_all(reads).await {
-            let Found::Text(_, text, _) = read? else {
+        found: Option<(H, bool)>,
+    ) -> Result<Option<(H, bool)>, StorageError> {
+        let copies = (0..COPIES).map(|nth| self.copy(copy_of(name, nth)));
+        let segments = (0..COPIES).map(|place| self.copy_at_segment(name, place));
+        let (copies, segments) = join(join_all(copies), join_all(segments)).await;
+        let mut newest = found;
+        for copy in copies.into_iter().chain(segments) {
+            let Some((text, closed)) = copy? else {
                 continue;
             };
-            let text = text.strip_prefix(COPY).unwrap_or_default();
-            let copy = H::decode(text).map_err(CounterFault::from)?;
+            let copy = H::decode(&text).map_err(CounterFault::from)?;
             if newest
                 .as_ref()
-                .is_none_or(|newest| newest.age() < copy.age())
+                .is_none_or(|(newest, _)| newest.age() < copy.age())
             {
-                newest = Some(copy);
+                newest = Some((copy, closed));
             }
         }
-        Ok(newest.map(|manifest| VersionedManifest {
-            version: 0,
-            manifest,
-            in_doubt: true,
-        }))
+        Ok(newest)
+    }
+
+    async fn copy(&self, name: String) -> Result<Option<(String, bool)>, StorageError> {
+        Ok(match self.read_text(&name).await? {
+            Found::Text(_, text, _) => {
+                let text = text.strip_prefix(COPY).unwrap_or_default();
+                Some((text.to_owned(), false))
+            }
+            Found::Missing | Found::NeverMade => None,
+        })
+    }
+
+    /// The copy at segment 0, if that is at `place`, and whether the segment is closed.
+    async fn copy_at_segment(
+        &self,
+        name: &Account,
+        place: u32,
+    ) -> Result<Option<(String, bool)>, StorageError> {
+        let at = At {
+            account: name.clone(),
+            index: 0,
+            place,
+            is_replicated: false,
+            hash_key: HashKey::default(),
+        };
+        match self.ask(&at, ReadCopy.into(), true).await? {
+            Ok(Reply::Copied { manifest, closed }) => Ok(Some((manifest.to_string(), closed))),
+            Err(Refusal::Missing) => Ok(None),
+            answer => {
+                let reply = CounterReply::Segment(answer);
+                Err(CounterFault::unexpected("a copy's reading", &reply).into())
+            }
+        }
+    }
+
+    /// The copy that a change of the manifest is written to, and its version; `None` if there is none, and need not be one,
+    /// since segment 0, at `place`, has one.
+    async fn copy_for(
+        &self,
+        name: &Account,
+        expected: u64,
+        place: Option<u32>,
+    ) -> Result<Option<(String, u64)>, StorageError> {
+        let is_at_segment = self.is_at_segment(name, place)?;
+        let copy = self
+            .elsewhere(name, expected == 0 && !is_at_segment)
+            .await?;
+        Ok(copy.filter(|(_, version)| *version > 0 || !is_at_segment))
+    }
+
+    /// Whether segment 0, at `place`, is at another shard than the manifest, and is found there without it.
+    fn is_at_segment(&self, name: &Account, place: Option<u32>) -> Result<bool, CounterFault> {
+        let Some(place) = place.filter(|place| *place < COPIES) else {
+            return Ok(false);
+        };
+        let segment = key(name.as_str(), 0, place);
+        Ok(self.owner(&segment)? != self.owner(name.as_str())?)
+    }
+
+    /// The shard, by its index in the table, that has the group called `name`.
+    pub(super) fn owner(&self, name: &str) -> Result<usize, CounterFault> {
+        let slot = self.key(name)?.slot();
+        Ok(self.engine.topology().table.owner_index(slot))
     }
 
     /// The name for a copy at another shard than the manifest's, and the version of what is there; `None` if there is no
@@ -211,13 +335,11 @@ impl Stored {
         name: &Account,
         new: bool,
     ) -> Result<Option<(String, u64)>, StorageError> {
-        let table = &self.engine.topology().table;
-        let owner = |name: &str| self.key(name).map(|key| table.owner_index(key.slot()));
-        let mut asked = vec![owner(name.as_str()).map_err(CounterFault::from)?];
+        let mut asked = vec![self.owner(name.as_str())?];
         let mut failed = None;
         for nth in 0..COPIES {
             let copy = copy_of(name, nth);
-            let shard = owner(&copy).map_err(CounterFault::from)?;
+            let shard = self.owner(&copy)?;
             if asked.contains(&shard) {
                 continue;
             }

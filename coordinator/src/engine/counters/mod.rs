@@ -101,6 +101,23 @@ impl Stored {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
+    /// The shards where no copy of the account's manifest should be, if there are others: the `silent` ones, and that of the
+    /// manifest. If that has most slots, the others would have most segments; so a copy may be there.
+    fn not_for_copies(&self, account: &Account, silent: &[usize]) -> Vec<usize> {
+        let quotas = self.engine.topology().table.quotas();
+        let slots: u32 = quotas.iter().sum();
+        let of_manifest = self.owner(account.as_str()).ok();
+        let of_manifest =
+            of_manifest.filter(|&shard| !silent.contains(&shard) && quotas[shard] * 5 <= slots * 3);
+        let mut apart = silent.to_vec();
+        apart.extend(of_manifest);
+        let is_left = (0..quotas.len()).any(|shard| quotas[shard] > 0 && !apart.contains(&shard));
+        match is_left {
+            true => apart,
+            false => silent.to_vec(),
+        }
+    }
+
     async fn ask(&self, at: &At, request: Request, are_many: bool) -> Result<Answer, StorageError> {
         let key = self.segment_key(at).map_err(CounterFault::from)?;
         let op = CounterOp::Segment(request);
@@ -139,8 +156,17 @@ impl Segments for Stored {
             0 => Vec::new(),
             _ => self.silent_shards(account, taken.len() as u32).await,
         };
-        self.engine
-            .place(&self.namespace, account, taken, more, &silent)
+        let place = |taken: &[u32], more, silent: &[usize]| {
+            self.engine
+                .place(&self.namespace, account, taken, more, silent)
+        };
+        if more == 0 || !taken.is_empty() {
+            return place(taken, more, &silent);
+        }
+        // Segment 0 has the copy of the manifest.
+        let mut places = place(&[], 1, &self.not_for_copies(account, &silent));
+        places.extend(place(&places, more - 1, &silent));
+        places
     }
 
     fn new_account(&self) -> NewAccount {

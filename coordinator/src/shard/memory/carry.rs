@@ -19,8 +19,9 @@ impl Memory {
         if let When::Here(after) = &ask.when {
             let from = after.as_ref().map_or(Ok(0), place_of)?;
             let groups = self.counters.groups.iter();
-            let there = groups
-                .filter(|(key, kept)| ask.slots.contains(&key.slot()) && kept.manifest.is_some());
+            let there = groups.filter(|(key, kept)| {
+                ask.slots.contains(&key.slot()) && kept.tells_of_account(key)
+            });
             let page: Vec<Group> = there
                 .skip(from)
                 .take(GROUPS_PAGE)

@@ -5,10 +5,14 @@ use std::{
     hash::{DefaultHasher, Hasher},
 };
 
-use ringfence_segment_lock::segment::{Log, Segment};
+use ringfence_segment_lock::{
+    lock::parse_key,
+    segment::{Log, Segment},
+};
 
 use crate::{
     ids::Epoch,
+    name::LockKey,
     shard::{CopyOf, Row, Stamp},
 };
 
@@ -24,6 +28,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Whether it has an account's manifest, or the first copy of one.
+    pub(super) fn tells_of_account(&self, key: &LockKey) -> bool {
+        let name = std::str::from_utf8(key.key()).ok().and_then(parse_key);
+        self.manifest.is_some() || name.is_some_and(|(_, index, _)| index == 0)
+    }
+
     /// Identifies its content: a copy has the same stamp.
     pub(super) fn stamp(&self) -> Stamp {
         let mut segment = self.segment.clone();

@@ -6,6 +6,7 @@ use redis::{
     from_redis_value,
 };
 use ringfence_ring::Slot;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     RedisOptions, Script, classify, diagnosis,
@@ -27,8 +28,8 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) server: Server,
     pub(crate) keys: Keys,
-    /// The server's address, without credentials.
-    pub(super) address: String,
+    /// The life and the server's address, by 12 hexadecimal digits of each part: every segment has the text.
+    pub(super) origin: String,
 }
 
 /// The parts of INFO that a handshake needs.
@@ -115,6 +116,20 @@ impl Keys {
     }
 }
 
+/// Run ids and replication ids are random.
+fn origin(life: &Life, address: &str) -> String {
+    let parts: Vec<_> = life
+        .as_str()
+        .split(':')
+        .map(|id| format!("{id:.12}"))
+        .collect();
+    format!(
+        "{} {:012x}",
+        parts.join(":"),
+        xxh3_64(address.as_bytes()) >> 16
+    )
+}
+
 impl Connection {
     /// Opens a connection named `rf:<client>:<lane>`. The handshake names it, reads the life, checks that the server
     /// keeps its data, ends `former` if that was of the same life, and checks that the user may run the commands of the
@@ -195,9 +210,9 @@ impl Connection {
         Ok(Self {
             wire,
             id: ConnectionId(id),
+            origin: origin(&server.life, &options.address.to_string()),
             server,
             keys,
-            address: options.address.to_string(),
         })
     }
 

@@ -149,14 +149,11 @@ impl RedisLink {
         changes: Changes,
     ) -> Result<bool, ShardError> {
         self.known = None;
-        let (made, origin) = match changes.counters {
-            OfCounters::Armed(Counters::Never) => {
-                let is_synced = self.is_synced().await?;
-                ("never", counters::origin(&self.connection, is_synced))
-            }
-            OfCounters::Armed(Counters::Kept) => ("kept", String::new()),
-            OfCounters::Armed(Counters::Lost) => ("lost", String::new()),
-            _ => ("", String::new()),
+        let (made, is_synced) = match changes.counters {
+            OfCounters::Armed(Counters::Never) => ("never", self.is_synced().await?),
+            OfCounters::Armed(Counters::Kept) => ("kept", false),
+            OfCounters::Armed(Counters::Lost) => ("lost", false),
+            _ => ("", false),
         };
         let keys = &self.connection.keys;
         let asides = match &changes.counters {
@@ -194,8 +191,7 @@ impl RedisLink {
             .arg(asides.0)
             .arg(asides.1)
             .arg(made)
-            .arg(origin)
-            .arg(&self.connection.address);
+            .arg(counters::origin(&self.connection, is_synced));
         for words in &changes.commands {
             command.arg(words.len()).arg(words);
         }

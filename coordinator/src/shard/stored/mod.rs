@@ -58,10 +58,10 @@ pub const PARTS: [Part; 14] = [
     MANIFEST, SEGMENT, IDS, ORDER, BLOCKS, TIMES, OPEN, DUE, SENT, PINNED, OUT, INN, LOG, PAGES,
 ];
 
-/// An account's manifest: `version`, `text`, the `durability` with which it was written, and the `origin` of the last
-/// write. A manifest without an origin is in doubt.
+/// An account's manifest: `version`, `text` in pieces, the `durability` with which it was written if it is not memory, and
+/// the `origin` of the last write. A manifest without an origin is in doubt.
 pub const MANIFEST: Part = hash("manifest");
-/// A segment's numbers, terms and marks, by their names (one that is not there is 0 or empty, but see [`is_always_said`]); a copy of the account's `manifest`; and the `origin` of the
+/// A segment's numbers, terms and marks, by their names (one that is not there is 0 or empty, but see [`is_always_said`]); a copy of the account's `manifest`, in pieces; and the `origin` of the
 /// last write: `synced 0|1 life place`. If that names another life than the server's, the server may have come back
 /// with an older copy. So a mover that moves a group writes the origin of the server to which the group comes.
 pub const SEGMENT: Part = hash("seg");

@@ -1,7 +1,7 @@
 //! A segment as its parts.
 
 use ringfence_segment_lock::{
-    HashKey,
+    Durability, HashKey, Terms,
     segment::{CreditState, Entry, Final, Log, Segment, State},
 };
 
@@ -11,7 +11,7 @@ use super::{
     place,
     texts::{
         KEY_LEN, caller_text, content_bytes, credit_key, durability_text, id_key, limits_text,
-        open_text, pinned_text, state_text,
+        open_text, pieces, pinned_text, state_text,
     },
 };
 
@@ -89,10 +89,6 @@ impl Stored {
             ("mark", segment.mark_ms),
             ("lost", segment.lost_ms),
             ("newest", segment.newest_ms),
-            ("window", terms.idempotency_for_ms),
-            ("at_least", terms.idempotency_at_least_ms),
-            ("skew", terms.skew_ms),
-            ("ids_max", terms.ids_max as u64),
             ("newest_count", newest as u64),
             ("packed_count", 0),
             ("open", (remembered - newest) as u64),
@@ -118,17 +114,40 @@ impl Stored {
             let log = format!("{most} {keep_ms} {last} {at_ms} {newest} 0");
             self.put(SEGMENT, "log", log);
         }
-        self.put(SEGMENT, "durability", durability_text(terms.durability));
-        if let Some(limits) = limits_text(&terms) {
-            self.put(SEGMENT, "limits", limits);
+        if let Some(terms) = terms_text(&terms) {
+            self.put(SEGMENT, "terms", terms);
         }
         let frozen = segment.frozen.map_or_else(Vec::new, |frozen| {
             let until = format!("{} ", frozen.until_ms);
             [until.as_bytes(), &caller_text(frozen.caller)].concat()
         });
         self.put(SEGMENT, "frozen", frozen);
-        self.put(SEGMENT, "manifest", segment.manifest.as_bytes());
+        for (field, piece) in pieces("manifest", segment.manifest.as_bytes()) {
+            self.put(SEGMENT, field, piece);
+        }
     }
+}
+
+/// The terms but for the log, without what is usual; `None` if all is. `lua/counter/segment/load.lua` has the form.
+fn terms_text(terms: &Terms) -> Option<String> {
+    let numbers = [
+        (terms.idempotency_for_ms, 86_400_000),
+        (terms.idempotency_at_least_ms, 60_000),
+        (terms.skew_ms, 10_000),
+        (terms.ids_max as u64, 8_000_000),
+    ];
+    let said = |(number, usual): (u64, u64)| match number == usual {
+        true => String::new(),
+        false => number.to_string(),
+    };
+    let mut words: Vec<String> = numbers.into_iter().map(said).collect();
+    words.push(match terms.durability {
+        Durability::Memory => String::new(),
+        durability => durability_text(durability),
+    });
+    words.push(limits_text(terms).unwrap_or_default());
+    let is_usual = words.iter().all(String::is_empty);
+    (!is_usual).then(|| words.join(" "))
 }
 
 /// Whether a field of a segment is there although it is 0 or empty: stamps leave most of these out.

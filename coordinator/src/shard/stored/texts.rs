@@ -24,6 +24,25 @@ const NOT_THE_END: u8 = NOT_TEXT;
 /// The scripts have one number for a smaller amount, and two for any other: high * 10^15 + low.
 pub(crate) const SPLIT: u64 = 1_000_000_000_000_000;
 
+/// Of a text in a hash, a piece has at most so many bytes.
+const PIECE: usize = 60;
+/// A text that needs more pieces is stored as one.
+const PIECES_MAX: usize = 9;
+
+/// The fields of a text in a hash, and what they have: `lua/counter/segment/manifest.lua` says why.
+pub(crate) fn pieces(field: &str, text: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut pieces: Vec<_> = text.chunks(PIECE).collect();
+    if pieces.is_empty() || pieces.len() > PIECES_MAX {
+        pieces = vec![text];
+    }
+    let count = pieces.len().to_string();
+    let nth = |(i, piece): (usize, &&[u8])| match i {
+        0 => (field.to_owned(), [count.as_bytes(), piece].concat()),
+        _ => (format!("{field}{}", i + 1), piece.to_vec()),
+    };
+    pieces.iter().enumerate().map(nth).collect()
+}
+
 /// `time:name`, in two pieces.
 fn id_pieces(id: &RequestId) -> ([u8; TIME_DIGITS + 1], &[u8]) {
     let mut time = [b':'; TIME_DIGITS + 1];

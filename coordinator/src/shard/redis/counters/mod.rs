@@ -60,11 +60,7 @@ fn name(keys: &Keys, key: &LockKey) -> Vec<u8> {
 
 /// The writer of a segment, and whether its server syncs every write.
 pub(super) fn origin(connection: &Connection, is_synced: bool) -> String {
-    let Connection {
-        server, address, ..
-    } = connection;
-    let (synced, life) = (u8::from(is_synced), server.life.as_str());
-    format!("{synced} {life} {address}")
+    format!("{} {}", u8::from(is_synced), connection.origin)
 }
 
 /// The answers of script calls, each with the number of replicas that must have it.

@@ -28,8 +28,9 @@ local group, aside, index, ahead, text = KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARG
 if not comes(string.match(text, '^{(%d+)}'), KEYS[2], ARGV[2]) then return {1, 'refused', 0} end
 
 local function durability_of(name)
-  local found = redis.call('HGET', name .. ':seg', 'durability') or redis.call('HGET', name .. ':manifest', 'durability')
-  return found or 'memory'
+  local terms = redis.call('HGET', name .. ':seg', 'terms')
+  local found = terms and string.match(terms, '^%d* %d* %d* %d* (%S+)')
+  return found or redis.call('HGET', name .. ':manifest', 'durability') or 'memory'
 end
 
 local present = redis.call('HGET', index, text)

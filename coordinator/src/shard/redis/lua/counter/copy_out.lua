@@ -47,7 +47,7 @@ if i == 1 and cursor == '0' then
   now, prefix, origin = time_ms(), ARGV[3], ARGV[4] .. ' ' .. redis.call('HGET', KEYS[1], 'arm')
   local segment = load({name = name})
   if segment then save(segment) end
-  local _, _, _, in_doubt = manifest_of(name)
+  local _, _, in_doubt = manifest.of(name)
   if in_doubt then redis.call('HDEL', name .. ':manifest', 'origin') end
 end
 

@@ -11,7 +11,7 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  so many groups, from the first, go by that version; the others ask for a look at their slots
 ARGV[4]  prefix  of all names
 ARGV[5]  origin  "synced 0|1, run id : replication id, place": whether every write is synced, the life, and the
-                 address that the server is reached at
+                 address that the server is reached at, each by 12 digits
 ARGV[6]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}, and for `ops` what
                  else each alone would take, by MessagePack
 

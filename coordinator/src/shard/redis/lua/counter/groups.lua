@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 --[[
 groups: some of the groups that are left in slots that leave; or of those that stay so far, some that have blocks or many
-  open requests; or, of any slots, some that have a manifest.
+  open requests; or, of any slots, some that have a manifest or the first copy of one.
 
 KEYS[1]  state   hash: arm
 KEYS[2]  slots   5 bytes a slot
@@ -11,7 +11,7 @@ ARGV[2]  epoch   of the move
 ARGV[3]  slots   which, 4 bytes each
 ARGV[4]  most    groups to tell of, about
 ARGV[5]  what    1: of slots that no step of the move has reached, only groups that have blocks or many open requests; 2: of
-                 any slots, only groups that have a manifest
+                 any slots, only groups that have a manifest or the first copy of one
 ARGV[6]  from    the place to go on from, among the slots, from 1
 ARGV[7]  cursor  in the index of that slot, "0" at its start
 ARGV[8]  prefix  of all names
@@ -47,7 +47,7 @@ local function add(index, words)
     local blocks, n = here and {} or blocks_in(name), #found
     local is_one
     if here then
-      is_one = redis.call('EXISTS', name .. ':manifest') == 1
+      is_one = string.find(name, '#0%.%d+$') or redis.call('EXISTS', name .. ':manifest') == 1
     else
       is_one = not ahead or blocks[1] or size_of(name, OPEN.parts.open) > OPEN.many
     end

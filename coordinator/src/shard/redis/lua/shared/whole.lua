@@ -49,11 +49,12 @@ end
 
 -- What an arming of this life means for its counters. A server that followed another one, or did not load its own log,
 -- may lack the last changes of a life, also in counters that nobody has looked at since: its lineage begins anew.
-local function arm_counters(keys, life, former_arm, made, origin, place)
+local function arm_counters(keys, former_arm, made, origin)
   local info = info_of('replication', 'persistence', 'commandstats')
   local is_whole = string.find(info, 'second_repl_offset:-1\r', 1, true) and string.find(info, 'aof_enabled:1\r', 1, true)
     and not (string.find(info, 'cmdstat_replicaof:', 1, true) or string.find(info, 'cmdstat_slaveof:', 1, true))
   local lineage, complete = keys[10], keys[11]
+  local life, place = string.match(origin, '^%d (%S*) (%S*)')
   for _, other in ipairs(redis.call('SMEMBERS', lineage)) do
     is_whole = is_whole and string.match(other, ' (.*)$') == place
   end
@@ -71,7 +72,7 @@ local function commit_whole(keys, args)
     bury_former(keys[9], args[6], args[2])
     redis.call('SADD', keys[9], args[2])
   end
-  local at = 16
+  local at = 15
   while args[at] do
     local last = at + tonumber(args[at])
     redis.call(unpack(args, at + 1, last))
@@ -86,7 +87,7 @@ local function commit_whole(keys, args)
   if args[11] ~= '' then
     for from = 1, #args[12], 4 do drop_asides(args[11] .. '{' .. struct.unpack('>I4', args[12], from) .. '}') end
   end
-  if args[13] ~= '' then arm_counters(keys, args[2], former_arm, args[13], args[14], args[15]) end
+  if args[13] ~= '' then arm_counters(keys, former_arm, args[13], args[14]) end
   -- It may fail: who hears nothing reads the record later.
   if args[10] ~= '' then redis.pcall('PUBLISH', keys[8], args[10]) end
   return {1, last_token(keys)}

@@ -14,7 +14,7 @@ ARGV     life      its name; empty if nothing of a life is written
          news      incarnation and version of a record that comes into force, or empty
          asides    as in `copy_in`, up to the slot; and slots, 4 bytes each, for which nothing stays put aside; or empty
          made      with an arming: "never": no counter was made in these slots, or "lost": a dead shard had some of them,
-                   or "kept"; else empty; and the origin, as in `counters`, and the address that the server is reached at
+                   or "kept"; else empty; and the origin, as in `counters`
          commands  each a number of words, and the words
 
 Returns {-1} another life · {0} something has changed, or it is too late: nothing is written · {1, te, ctr} written; the

@@ -1,5 +1,5 @@
 -- An operator reads a segment, doubtful or not, and accepts it as it is. `others`: segment, its version, ...
-function rules.accept(segment, generation, base, from, closed, mark, manifest, at, version, others)
+function rules.accept(segment, generation, base, from, closed, mark, copy, at, version, others)
   must_be_safe(segment.durability)
   if segment.doubtful and segment.version ~= version then return {'stale'} end
   local is_older = segment.generation < generation
@@ -16,7 +16,7 @@ function rules.accept(segment, generation, base, from, closed, mark, manifest, a
     set(segment, 'doubtful', false)
     set(segment, 'losses', segment.losses + 1)
   end
-  if is_older then go_by(segment, generation, base, from, closed, mark, manifest) end
+  if is_older then go_by(segment, generation, base, from, closed, mark, copy) end
   return {'view', view(segment)}
 end
 

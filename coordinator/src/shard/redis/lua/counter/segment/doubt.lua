@@ -15,7 +15,7 @@ local function came_back(segment)
 end
 
 -- Whether a segment is certainly complete although it was last written in another life, at another place, or by a
--- server that did not sync its writes. `before` and `present` are "synced 0|1, run id, replication id, place, arm epoch".
+-- server that did not sync its writes. `before` and `present` are "synced 0|1, run id : replication id, place, arm epoch".
 --
 -- Either the same process, which never followed another server: its replication id changes when its first replica
 -- comes. Or the same place before and after restarts, of a server that synced every write then and now, and did not

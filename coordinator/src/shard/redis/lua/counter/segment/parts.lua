@@ -12,6 +12,8 @@ local now, prefix, origin, slots
 local rules = {}
 -- The same for manifests: of the group, and of the request's arguments.
 local manifests = {}
+-- Functions about a stored manifest, or a copy of one: see manifest.lua.
+local manifest = {}
 
 local KINDS = {order = 'list', log = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
 local LENGTHS = {hash = 'HLEN', list = 'LLEN', sorted = 'ZCARD'}
