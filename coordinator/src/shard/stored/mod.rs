@@ -86,7 +86,7 @@ pub const OPEN: Part = hash("open");
 pub const DUE: Part = sorted("due");
 /// Ids of transfers and captures that are not finished, with their keys, in order. All scores are 0.
 pub const SENT: Part = sorted("sent");
-/// Ids of credits that are promised or pinned, in their order: all scores are 0. A promise ends with two bytes 0xff and its time.
+/// Ids of credits that are promised or pinned, with their keys, in their order: all scores are 0.
 pub const PINNED: Part = sorted("pinned");
 /// Per borrower segment: the last loan to it, `seq:amount`.
 pub const OUT: Part = hash("out");

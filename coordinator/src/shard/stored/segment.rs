@@ -37,12 +37,7 @@ impl Stored {
             stored.put(SENT, open_text(hash_key, id), "0");
         }
         for id in &segment.pinned {
-            let state = segment.credits.get(id).map(|credit| credit.state);
-            let promised_ms = match state {
-                Some(CreditState::Promised { at_ms, .. }) => Some(at_ms),
-                _ => None,
-            };
-            stored.put(PINNED, pinned_text(id, promised_ms), "0");
+            stored.put(PINNED, pinned_text(hash_key, id), "0");
         }
         for (nth, effect) in segment.log.effects.iter().enumerate() {
             stored.put(LOG, place(nth), chunk(effect));

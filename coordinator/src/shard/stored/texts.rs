@@ -90,25 +90,16 @@ pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
     })
 }
 
-/// What stands before the time of a promise, among the credits that are not finished.
-const PROMISE: [u8; 2] = [NOT_TEXT; 2];
-
-/// A credit that is not finished; of a promise with its time.
-pub(crate) fn pinned_text(credit: &CreditId, promised_ms: Option<u64>) -> Vec<u8> {
-    let mut text = credit_text(credit);
-    if let Some(at_ms) = promised_ms {
-        text.extend_from_slice(&PROMISE);
-        push_decimal(&mut text, at_ms);
-    }
-    text
+/// A credit that is not finished, with its key.
+pub(crate) fn pinned_text(hash_key: HashKey, credit: &CreditId) -> Vec<u8> {
+    [&credit_text(credit)[..], &credit_key(hash_key, credit)].concat()
 }
 
-/// The inverse of [`pinned_text`].
-pub(crate) fn pinned_of(text: &[u8]) -> Option<PinnedCredit> {
-    let promise = text.windows(PROMISE.len()).rposition(|end| end == PROMISE);
-    let (text, promised_ms) = match promise {
-        None => (text, None),
-        Some(at) => (&text[..at], Some(number_of(&text[at + PROMISE.len()..])?)),
+/// A credit that is not finished, by its text and the time of a promise as a text, which is empty if it is none.
+pub(crate) fn pinned_of(text: &[u8], promised: &[u8]) -> Option<PinnedCredit> {
+    let promised_ms = match promised {
+        [] => None,
+        promised => Some(number_of(promised)?),
     };
     Some(PinnedCredit {
         id: credit_of(text)?,
@@ -116,9 +107,9 @@ pub(crate) fn pinned_of(text: &[u8]) -> Option<PinnedCredit> {
     })
 }
 
-/// A text behind that of the credit, promised or not.
+/// A text behind that of the credit with any key: these begin with a time.
 pub(crate) fn behind_pinned(credit: &CreditId) -> Vec<u8> {
-    [&credit_text(credit)[..], &[NOT_TEXT; 3]].concat()
+    [&credit_text(credit)[..], &[NOT_TEXT]].concat()
 }
 
 /// `time:name`, the name's end, and `more`: ordered by id, for any content of `more`.
@@ -422,18 +413,21 @@ mod tests {
             credit(1, "ab", "a"),
             captured(credit(1, "ab", "a"), id(1, "c")),
             captured(credit(1, "ab", "a"), id(1, "c\0")),
+            captured(credit(1, "ab", "a"), id(1, "c\0b")),
         ];
         for (one, next) in credits.iter().zip(&credits[1..]) {
             assert!(one < next, "{one:?} {next:?}");
             assert!(credit_text(one) < credit_text(next), "{one:?} {next:?}");
+            let pinned = |credit| pinned_text(HashKey(7), credit);
+            assert!(pinned(one) < behind_pinned(one), "{one:?}");
+            assert!(behind_pinned(one) < pinned(next), "{one:?} {next:?}");
         }
         for credit in credits {
             assert_eq!(credit_of(&credit_text(&credit)), Some(credit.clone()));
-            for promised_ms in [None, Some(7)] {
-                let text = pinned_text(&credit, promised_ms);
-                assert!(text < behind_pinned(&credit));
+            for (promised, promised_ms) in [("", None), ("7", Some(7))] {
                 let id = credit.clone();
-                assert_eq!(pinned_of(&text), Some(PinnedCredit { id, promised_ms }));
+                let found = pinned_of(&credit_text(&credit), promised.as_bytes());
+                assert_eq!(found, Some(PinnedCredit { id, promised_ms }));
             }
         }
     }

@@ -94,8 +94,9 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
                 pairs.map(|pair| Some((open_of(text(&pair[0])?)?, state_of(text(&pair[1])?)?)));
             Reply::Sent(transfers.collect::<Option<_>>()?)
         }
-        (b"pinned", credits) => {
-            let credits = credits.iter().map(|credit| pinned_of(text(credit)?));
+        (b"pinned", pairs) => {
+            let pairs = pairs.chunks_exact(2);
+            let credits = pairs.map(|pair| pinned_of(text(&pair[0])?, text(&pair[1])?));
             Reply::Pinned(credits.collect::<Option<_>>()?)
         }
         (b"expired", [count]) => Reply::Expired(number(count)?),

@@ -1,10 +1,5 @@
 -- Receives another account's transfer, or promises to. States: Q promised, with the amount, ':', and the time; P pinned,
--- F forgettable, N refused. `member`: its member in `pinned`.
-
--- The member of a promise of that time.
-function legs.promise_of(member, at)
-  return member .. '\255\255' .. at
-end
+-- F forgettable, N refused. `member`: its text, which with its key is its member in `pinned`.
 
 function legs.answer(entry, content)
   if string.sub(entry, 1, 8) ~= content then refuse('conflict') end
@@ -28,19 +23,13 @@ end
 function legs.keep_promise(segment, id, content, promise, caller, member, is_promise)
   local amount, at = unpack(promise)
   certain(segment)
-  local pinned, present = meet(part(segment, 'pinned')), string.format('%d', now)
   if is_promise then
-    if at ~= present then
-      put(pinned, legs.promise_of(member, at), false)
-      put(pinned, legs.promise_of(member, present), '0')
-      put(part(segment, 'open'), id, content .. 'Q' .. decimal(amount) .. ':' .. present)
-    end
+    local present = string.format('%d', now)
+    if at ~= present then put(part(segment, 'open'), id, content .. 'Q' .. decimal(amount) .. ':' .. present) end
     return {'promised'}
   end
   not_frozen(segment, caller)
   log.meet(segment)
-  put(pinned, legs.promise_of(member, at), false)
-  put(pinned, member, '0')
   set(segment, 'promised', subtract(segment.promised, amount))
   legs.give(segment, amount, member)
   put(part(segment, 'open'), id, content .. 'P')
@@ -71,15 +60,13 @@ function rules.credit(segment, id, time, generation, content, amount, caller, me
   local state = 'N'
   if not segment.closed and own_unit == unit and fits(segment, amount) then
     meet(part(segment, 'open'))
-    local pinned = meet(part(segment, 'pinned'))
+    put(meet(part(segment, 'pinned')), member .. id, '0')
     if is_promise then
       at = string.format('%d', now)
       state = 'Q' .. decimal(amount) .. ':' .. at
-      put(pinned, legs.promise_of(member, at), '0')
       set(segment, 'promised', add(segment.promised, amount))
     else
       state = 'P'
-      put(pinned, member, '0')
       legs.give(segment, amount, member)
     end
   end

@@ -5,9 +5,9 @@ function rules.forget(segment, id, time, generation, member)
   local entry = segment.open > 0 and get(part(segment, 'open'), id)
   if entry then
     meet_final(segment)
-    local promised, at = legs.promised_in(entry)
+    local promised = legs.promised_in(entry)
     if promised then set(segment, 'promised', subtract(segment.promised, promised)) end
-    put(meet(part(segment, 'pinned')), promised and legs.promise_of(member, at) or member, false)
+    put(meet(part(segment, 'pinned')), member .. id, false)
     close_open(segment, id, promised and 'N' or 'F')
   end
   return {'done'}

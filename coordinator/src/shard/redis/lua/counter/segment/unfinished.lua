@@ -18,5 +18,10 @@ end
 
 function rules.pinned(segment, after)
   certain(segment)
-  return {'pinned', unpack(page_of(part(segment, 'pinned'), after))}
+  local answer = {'pinned'}
+  for _, member in ipairs(page_of(part(segment, 'pinned'), after)) do
+    local at, _, promised = #answer, legs.promised_in(get(part(segment, 'open'), string.sub(member, -KEY)))
+    answer[at + 1], answer[at + 2] = string.sub(member, 1, -KEY - 1), promised or ''
+  end
+  return answer
 end
