@@ -341,7 +341,7 @@ async fn accounts_are_listed_by_what_they_need_and_accepted_together() {
         done(&servers, &["create", &name, "--segments", "2"]);
         done(&servers, &["deposit", &name, "100"]);
     }
-    done(&servers, &["create", "stock"]);
+    done(&servers, &["create", "stock", "--segments", "2"]);
     done(&servers, &["reserve", "coins/3", "40"]);
     // Segmented locks have manifests, too.
     let list = |servers: &Servers, args: &[&str]| {

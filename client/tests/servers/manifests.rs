@@ -1,5 +1,7 @@
 //! An account's manifest goes back in time, and its segments do not.
 
+use std::time::Duration;
+
 use futures_util::{StreamExt as _, future::join_all, stream};
 use redis::Value;
 use ringfence_client::{
@@ -8,7 +10,8 @@ use ringfence_client::{
 };
 use ringfence_test_support::{Servers, eventually};
 
-use super::SECOND;
+/// Of shards that come back.
+const RECOVERY: Duration = Duration::from_secs(5);
 
 fn one() -> Amount {
     Amount::new(1).unwrap()
@@ -227,7 +230,7 @@ async fn an_account_goes_on_whose_manifest_and_segment_went_back_together() {
     let founder = Client::builder()
         .redis(&urls[..1])
         .servers_are_new(true)
-        .max_lease(5 * SECOND);
+        .max_lease(RECOVERY);
     let client = founder.build().await.unwrap();
     for nth in 0..16 {
         account(&client, &format!("coins{nth}")).await;

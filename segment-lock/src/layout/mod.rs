@@ -269,9 +269,11 @@ impl Manifest {
         !self.restored && !self.layouts.is_empty()
     }
 
-    /// Whether the copies at the segments say what this manifest says: it exists, and only plans have changed it.
+    /// Whether the copy at a segment would do in place of this manifest: there is one segment, and only plans have changed the
+    /// manifest. With several, the copy does not say which of them are lost for certain, and what these had.
     pub fn is_in_copies(&self) -> bool {
-        self.exists() && self.labels.is_empty() && self.others.is_empty()
+        let is_plain = self.labels.is_empty() && self.others.is_empty();
+        self.exists() && self.placed() == 1 && is_plain
     }
 
     /// The manifest as text, for the storage.

@@ -2,10 +2,10 @@
 //!
 //! An account's manifest has a **copy** at another shard, for the case that its shard comes back empty or is removed.
 //!
-//! * Each segment has a copy. Segment 0 is placed at another shard than the manifest, so an idle account of one segment needs
-//!   no other.
-//! * Only if segment 0 is at the manifest's shard, as after a resize, or does not know all that the manifest says, such as
-//!   labels, a copy has a name of its own. Once it is there, each change is written to it.
+//! * Each segment has a copy. The segment of an account that has one is placed at another shard than the manifest, so an idle
+//!   account needs no other.
+//! * Only of an account with several segments, or if the segment is at the manifest's shard, as after a resize, or does not know
+//!   all that the manifest says, such as labels, a copy has a name of its own. Once it is there, each change is written to it.
 //!
 //! Either has one of a few names, the first that is at another shard when it is written. After a resize that may be another
 //! name, so a missing manifest is looked for under all of them. A copy is written after the manifest, and may be a change
@@ -79,8 +79,10 @@ trait Text: Sized + Send + 'static {
     fn durability(&self) -> Durability;
     /// Whether it has a copy.
     const IS_COPIED: bool;
-    /// The place of segment 0, if the copy there says all that this says.
+    /// The place of segment 0, if the copy there does in place of this.
     fn copied_at(&self) -> Option<u32>;
+    /// The places of the segments that have copies.
+    fn places(&self) -> Vec<u32>;
     /// Whether the copy is written first. Otherwise a copy may name what never came into force.
     fn is_copied_first(&self) -> bool;
     /// Of several copies, the newest has the greatest.
@@ -110,6 +112,12 @@ impl Text for Manifest {
 
     fn copied_at(&self) -> Option<u32> {
         self.is_in_copies().then(|| self.place_of(0))
+    }
+
+    fn places(&self) -> Vec<u32> {
+        (0..self.placed())
+            .map(|index| self.place_of(index))
+            .collect()
     }
 
     /// Without an account, the manifest has the time up to which ids are refused, and no segment has it.
@@ -151,6 +159,10 @@ impl Text for Split {
         None
     }
 
+    fn places(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     fn is_copied_first(&self) -> bool {
         false
     }
@@ -173,7 +185,7 @@ impl<H: Text> Manifests<H> for Stored {
         let (version, found) = match self.read_text(&H::stored_as(name)).await? {
             Found::Text(version, text, in_doubt) => {
                 let manifest = H::decode(&text).map_err(CounterFault::from)?;
-                let is_copied = H::IS_COPIED && !self.is_at_segment(name, manifest.copied_at())?;
+                let is_copied = H::IS_COPIED && self.is_together(name, &manifest.places())?;
                 // Otherwise the segments have a newer one, if there is one.
                 if !(in_doubt && is_copied) {
                     return Ok(Some(VersionedManifest {
@@ -320,6 +332,17 @@ impl Stored {
         };
         let segment = key(name.as_str(), 0, place);
         Ok(self.owner(&segment)? != self.owner(name.as_str())?)
+    }
+
+    /// Whether the manifest's shard has all segments, which are at `places`: they may have gone back together.
+    fn is_together(&self, name: &Account, places: &[u32]) -> Result<bool, CounterFault> {
+        let owner = self.owner(name.as_str())?;
+        for (index, place) in (0..).zip(places) {
+            if self.owner(&key(name.as_str(), index, *place))? != owner {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The shard, by its index in the table, that has the group called `name`.

@@ -156,17 +156,13 @@ impl Segments for Stored {
             0 => Vec::new(),
             _ => self.silent_shards(account, taken.len() as u32).await,
         };
-        let place = |taken: &[u32], more, silent: &[usize]| {
-            self.engine
-                .place(&self.namespace, account, taken, more, silent)
+        // The segment of an account that has one has the copy of the manifest.
+        let not_there = match (taken, more) {
+            ([], 1) => self.not_for_copies(account, &silent),
+            _ => silent,
         };
-        if more == 0 || !taken.is_empty() {
-            return place(taken, more, &silent);
-        }
-        // Segment 0 has the copy of the manifest.
-        let mut places = place(&[], 1, &self.not_for_copies(account, &silent));
-        places.extend(place(&places, more - 1, &silent));
-        places
+        self.engine
+            .place(&self.namespace, account, taken, more, &not_there)
     }
 
     fn new_account(&self) -> NewAccount {
