@@ -53,8 +53,8 @@ pub enum When {
     /// end of the page
     /// before; `None`: from the start.
     Before(Option<Cursor>),
-    /// Slots in any state; of their groups, those with a manifest or the first copy of one, without blocks. The epoch does not matter. From the end
-    /// of the page before; `None`: from the start.
+    /// Slots in any state; of their groups, those with a manifest or the first copy of one, without blocks. The epoch does not
+    /// matter. From the end of the page before; `None`: from the start.
     Here(Option<Cursor>),
 }
 

@@ -18,13 +18,13 @@ use async_trait::async_trait;
 use futures_util::future::{join, join_all};
 use ringfence_ring::Replicas;
 use ringfence_segment_lock::{
-    Account, At, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError,
+    Account, Durability, HashKey, Manifest, ManifestError, Manifests, StorageError,
     VersionedManifest,
-    lock::{Split, key, parse_key},
+    lock::{Split, parse_key},
     segment::{ReadCopy, Refusal, Reply},
 };
 
-use super::{CounterFault, Stored};
+use super::{CounterFault, Stored, unknown_segment};
 use crate::{
     driver::CounterLane,
     shard::{CounterOp, CounterReply},
@@ -80,15 +80,25 @@ trait Text: Sized + Send + 'static {
     /// Whether it has a copy.
     const IS_COPIED: bool;
     /// The place of segment 0, if the copy there does in place of this.
-    fn copied_at(&self) -> Option<u32>;
+    fn copied_at(&self) -> Option<u32> {
+        None
+    }
     /// The places of the segments that have copies.
-    fn places(&self) -> Vec<u32>;
+    fn places(&self) -> Vec<u32> {
+        Vec::new()
+    }
     /// Whether the copy is written first. Otherwise a copy may name what never came into force.
-    fn is_copied_first(&self) -> bool;
+    fn is_copied_first(&self) -> bool {
+        false
+    }
     /// Of several copies, the newest has the greatest.
-    fn age(&self) -> (u64, u64);
+    fn age(&self) -> (u64, u64) {
+        (0, 0)
+    }
     /// The found manifest that this copy stands for. `closed`: the segment that has it is closed.
-    fn into_found(self, closed: bool) -> Self;
+    fn into_found(self, _closed: bool) -> Self {
+        self
+    }
 }
 
 impl Text for Manifest {
@@ -154,26 +164,6 @@ impl Text for Split {
     fn durability(&self) -> Durability {
         Self::durability(self)
     }
-
-    fn copied_at(&self) -> Option<u32> {
-        None
-    }
-
-    fn places(&self) -> Vec<u32> {
-        Vec::new()
-    }
-
-    fn is_copied_first(&self) -> bool {
-        false
-    }
-
-    fn age(&self) -> (u64, u64) {
-        (0, 0)
-    }
-
-    fn into_found(self, _: bool) -> Self {
-        self
-    }
 }
 
 #[async_trait]
@@ -185,9 +175,9 @@ impl<H: Text> Manifests<H> for Stored {
         let (version, found) = match self.read_text(&H::stored_as(name)).await? {
             Found::Text(version, text, in_doubt) => {
                 let manifest = H::decode(&text).map_err(CounterFault::from)?;
-                let is_copied = H::IS_COPIED && self.is_together(name, &manifest.places())?;
-                // Otherwise the segments have a newer one, if there is one.
-                if !(in_doubt && is_copied) {
+                // If it is in doubt, a segment at another shard has a newer one, if there is one.
+                let is_certain = !(in_doubt && H::IS_COPIED);
+                if is_certain || !self.is_together(name, &manifest.places())? {
                     return Ok(Some(VersionedManifest {
                         version,
                         manifest,
@@ -293,13 +283,7 @@ impl Stored {
         name: &Account,
         place: u32,
     ) -> Result<Option<(String, bool)>, StorageError> {
-        let at = At {
-            account: name.clone(),
-            index: 0,
-            place,
-            is_replicated: false,
-            hash_key: HashKey::default(),
-        };
+        let at = unknown_segment(name, 0, place);
         match self.ask(&at, ReadCopy.into(), true).await? {
             Ok(Reply::Copied { manifest, closed }) => Ok(Some((manifest.to_string(), closed))),
             Err(Refusal::Missing) => Ok(None),
@@ -327,22 +311,19 @@ impl Stored {
 
     /// Whether segment 0, at `place`, is at another shard than the manifest, and is found there without it.
     fn is_at_segment(&self, name: &Account, place: Option<u32>) -> Result<bool, CounterFault> {
-        let Some(place) = place.filter(|place| *place < COPIES) else {
-            return Ok(false);
-        };
-        let segment = key(name.as_str(), 0, place);
-        Ok(self.owner(&segment)? != self.owner(name.as_str())?)
+        match place.filter(|place| *place < COPIES) {
+            Some(place) => Ok(!self.is_together(name, &[place])?),
+            None => Ok(false),
+        }
     }
 
     /// Whether the manifest's shard has all segments, which are at `places`: they may have gone back together.
     fn is_together(&self, name: &Account, places: &[u32]) -> Result<bool, CounterFault> {
         let owner = self.owner(name.as_str())?;
-        for (index, place) in (0..).zip(places) {
-            if self.owner(&key(name.as_str(), index, *place))? != owner {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let table = &self.engine.topology().table;
+        let owner_of = |at| self.engine.place_owner(table, &self.namespace, name, at);
+        let mut segments = (0..).zip(places);
+        Ok(segments.all(|(index, place)| owner_of((index, *place)) == owner))
     }
 
     /// The shard, by its index in the table, that has the group called `name`.

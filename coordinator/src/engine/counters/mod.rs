@@ -88,13 +88,7 @@ impl Stored {
             }
         }
         let asked = places.into_iter().map(async |(shard, place)| {
-            let at = At {
-                account: account.clone(),
-                index,
-                place,
-                is_replicated: false,
-                hash_key: HashKey::default(),
-            };
+            let at = unknown_segment(account, index, place);
             let answer = self.call(&at, ReadCopy.into()).await;
             answer.is_err().then_some(shard)
         });
@@ -186,6 +180,17 @@ impl Segments for Stored {
             .into_iter()
             .map(async |(at, request)| self.ask(&at, request, are_many).await);
         join_all(calls).await
+    }
+}
+
+/// A segment that may be there, of an account whose manifest is not known.
+fn unknown_segment(account: &Account, index: u32, place: u32) -> At {
+    At {
+        account: account.clone(),
+        index,
+        place,
+        is_replicated: false,
+        hash_key: HashKey::default(),
     }
 }
 

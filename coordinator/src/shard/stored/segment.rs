@@ -125,17 +125,20 @@ impl Stored {
 
 /// The terms but for the log, without what is usual; `None` if all is. `lua/counter/segment/load.lua` has the form.
 fn terms_text(terms: &Terms) -> Option<String> {
-    let numbers = [
-        (terms.idempotency_for_ms, 86_400_000),
-        (terms.idempotency_at_least_ms, 60_000),
-        (terms.skew_ms, 10_000),
-        (terms.ids_max as u64, 8_000_000),
-    ];
+    let numbers = |terms: &Terms| {
+        [
+            terms.idempotency_for_ms,
+            terms.idempotency_at_least_ms,
+            terms.skew_ms,
+            terms.ids_max as u64,
+        ]
+    };
+    let both = numbers(terms).into_iter().zip(numbers(&Terms::in_memory()));
     let said = |(number, usual): (u64, u64)| match number == usual {
         true => String::new(),
         false => number.to_string(),
     };
-    let mut words: Vec<String> = numbers.into_iter().map(said).collect();
+    let mut words: Vec<String> = both.map(said).collect();
     words.push(match terms.durability {
         Durability::Memory => String::new(),
         durability => durability_text(durability),
