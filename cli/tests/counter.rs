@@ -2,7 +2,10 @@
 
 use std::process::Stdio;
 
-use crate::binary::{Output, command, ringfence};
+use crate::{
+    binary::{Output, command, ringfence},
+    serve::Coordinator,
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -383,11 +386,24 @@ async fn accounts_are_listed_by_what_they_need_and_accepted_together() {
         names.len() == 13 && lost.len() == 13
     })
     .await;
-    let accepted = done(&servers, &["accept", "--all", "--prefix", "coins/"]);
-    assert_eq!(
-        (&accepted["accounts"], &accepted["failed"]),
-        (&12.into(), &0.into())
-    );
+    let coordinator = Coordinator::start(&servers, "");
+    let urls = servers.urls().join(",");
+    for (way, prefix, count) in [
+        (["--coordinator", &coordinator.url], "coins/1", 3),
+        (["--redis", &urls], "coins/", 9),
+    ] {
+        let accept = ["accept", "--all", "--prefix", prefix, "--json"];
+        let accepted = counter_by(way, &accept);
+        assert_eq!(accepted.code, 0, "{accepted:?}");
+        let accepted: Value = serde_json::from_str(&accepted.stdout).expect("an object");
+        assert_eq!(
+            (&accepted["accounts"], &accepted["failed"]),
+            (&count.into(), &0.into())
+        );
+        for account in ["coins/1", "coins/10", "coins/11"] {
+            done(&servers, &["deposit", account, "1"]);
+        }
+    }
     assert_eq!(list(&servers, &["--lost", "--in-doubt"]).0, ["stock"]);
     let again = done(&servers, &["accept", "--all", "--prefix", "coins/"]);
     assert_eq!(again["accounts"], 0);

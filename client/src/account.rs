@@ -1,6 +1,6 @@
 //! One account.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_segment_lock::{
     self as segments, Account, AccountHistory, Amount, Balance, Changed, CounterError, Ended,
@@ -324,6 +324,18 @@ impl Counter {
     ///
     /// No account, or no answer: repeat the call.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
-        call!(await self, accept)
+        let (before, until_new) = self.accept_now().await?;
+        tokio::time::sleep(until_new).await;
+        Ok(before)
+    }
+
+    /// As [`accept`](Self::accept), without the wait at its end: for many accounts at once. Returns how long it is until
+    /// requests that are created then are not too old.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`accept`](Self::accept).
+    pub async fn accept_now(&self) -> Result<(Inspection, Duration), CounterError> {
+        call!(await self, accept_now)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use siphasher::sip128::SipHasher13;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
+use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX, RESERVED_ENDS};
 
 /// Seed of the digests of contents: `SEGMENTS` in ASCII. Never changes.
 pub const HASH_SEED: u64 = 0x5345_474d_454e_5453;
@@ -90,18 +90,41 @@ pub(crate) fn digest_of(
     }
 }
 
-/// A name that is empty or too long. A repeat of the call cannot succeed; nothing was applied.
+/// A name that cannot be used. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is {len} bytes long, must be {min} to {max}")]
-pub struct NameError {
-    /// The kind of name.
-    pub field: &'static str,
-    /// Its length, in bytes.
-    pub len: usize,
-    /// The least length, in bytes.
-    pub min: usize,
-    /// The greatest length, in bytes.
-    pub max: usize,
+pub enum NameError {
+    /// It is empty, or too long.
+    #[error("{field} is {len} bytes long, must be {min} to {max}")]
+    Len {
+        /// The kind of name.
+        field: &'static str,
+        /// Its length, in bytes.
+        len: usize,
+        /// The least length, in bytes.
+        min: usize,
+        /// The greatest length, in bytes.
+        max: usize,
+    },
+    /// It ends as the names of segments, copies or sub-locks do.
+    #[error("{field} is {name:?}, must be without an end as in {}", RESERVED_ENDS.join(", "))]
+    Reserved {
+        /// The kind of name.
+        field: &'static str,
+        /// The name.
+        name: String,
+    },
+}
+
+/// Whether a name has a reserved end: what is stored under it belongs to another account, or to a segmented lock.
+fn is_reserved(name: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    match name.rsplit_once('#') {
+        Some((_, "locks")) => true,
+        Some((_, end)) => end
+            .split_once('.')
+            .is_some_and(|(of, nth)| is_number(nth) && (of == "copy" || is_number(of))),
+        None => false,
+    }
 }
 
 /// Checks the length of a name, or of another text.
@@ -113,7 +136,7 @@ pub(crate) fn check_len(
     let len = text.len();
     match lengths.contains(&len) {
         true => Ok(()),
-        false => Err(NameError {
+        false => Err(NameError::Len {
             field,
             len,
             min: *lengths.start(),
@@ -188,9 +211,17 @@ impl Account {
     ///
     /// # Errors
     ///
-    /// The name is empty, or longer than [`ACCOUNT_NAME_LEN_MAX`].
+    /// The name is empty, longer than [`ACCOUNT_NAME_LEN_MAX`], or has one of the [`RESERVED_ENDS`].
     pub fn new(name: &str) -> Result<Self, NameError> {
-        checked("account name", name, ACCOUNT_NAME_LEN_MAX).map(Self)
+        let field = "account name";
+        let checked = checked(field, name, ACCOUNT_NAME_LEN_MAX)?;
+        match is_reserved(name) {
+            true => Err(NameError::Reserved {
+                field,
+                name: name.to_owned(),
+            }),
+            false => Ok(Self(checked)),
+        }
     }
 
     /// The name.
@@ -247,5 +278,25 @@ mod tests {
             "request name is 129 bytes long, must be 1 to 128"
         );
         assert!(RequestId::new(1, "").is_err() && Account::new("").is_err());
+    }
+
+    #[test]
+    fn no_account_is_called_as_a_segment_or_a_copy_of_another() {
+        for name in [
+            "x#0.5", "x#12.345", "x#copy.0", "x#locks", "#locks", "a#b#0.1",
+        ] {
+            let error = Account::new(name).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "account name is {name:?}, must be without an end as in #0.5, #copy.3, #locks"
+                )
+            );
+        }
+        for name in [
+            "x#5", "x#0.5a", "x#copy", "x#copy.", "locks", "x#a.5", "x#0.5#y",
+        ] {
+            assert_eq!(Account::new(name).unwrap().as_str(), name);
+        }
     }
 }

@@ -25,6 +25,9 @@ pub const REQUEST_NAME_LEN_MAX: usize = 128;
 /// Longest name of an account, in bytes.
 pub const ACCOUNT_NAME_LEN_MAX: usize = 255;
 
+/// How no account's name ends, with any numbers: so end the names of segments, of copies and of sub-locks' manifests.
+pub const RESERVED_ENDS: [&str; 3] = ["#0.5", "#copy.3", "#locks"];
+
 /// Most segments of one account: a read of the whole account asks all of them.
 pub const SEGMENTS_MAX: u32 = 1024;
 

@@ -14,7 +14,7 @@ use ringfence_client::{
     ShardError, TopologyError,
     counter::{
         CounterError, LegsError, ManifestError, NameError as CounterNameError, TermsError,
-        limits::{AMOUNT_MAX, IDS_MAX, LABELS_MAX, SEGMENTS_MAX},
+        limits::{AMOUNT_MAX, IDS_MAX, LABELS_MAX, RESERVED_ENDS, SEGMENTS_MAX},
         segment::Refusal,
     },
     limits::{HOLD_MAX, KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
@@ -314,17 +314,23 @@ pub(crate) fn ring(field: &str, value: impl ToString, error: &RingError) -> Erro
 
 /// The name of an account or of a request that was refused.
 pub(crate) fn counter_name(error: &CounterNameError) -> Error {
-    let CounterNameError {
-        field,
-        len,
-        min,
-        max,
-    } = error;
-    Error::invalid(
-        field,
-        format!("{len} bytes long"),
-        format!("{min} to {max}"),
-    )
+    match error {
+        CounterNameError::Len {
+            field,
+            len,
+            min,
+            max,
+        } => Error::invalid(
+            field,
+            format!("{len} bytes long"),
+            format!("{min} to {max}"),
+        ),
+        CounterNameError::Reserved { field, name } => Error::invalid(
+            field,
+            name,
+            format!("without an end as in {}", RESERVED_ENDS.join(", ")),
+        ),
+    }
 }
 
 /// An amount that was refused.

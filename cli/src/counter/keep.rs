@@ -98,9 +98,9 @@ impl Accept {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let opened = self.these.place.open().await?;
         let Some(account) = &self.these.account else {
-            let accepted = async |counter: Counter| match counter.at_shards() {
-                Some(counter) => Ok(counter.accept_now().await?.1),
-                None => counter.accept().await.map(|_| Duration::ZERO),
+            let accepted = async |counter: Counter| {
+                let (_, until_new) = counter.accept_now().await?;
+                Ok(until_new)
             };
             let needs_it = |is_sound: bool| !is_sound;
             return self

@@ -120,6 +120,7 @@ calls! {
     delete() -> ();
     sweep() -> Swept;
     accept() -> Inspection;
+    accept_now() -> (Inspection, Duration);
 }
 
 impl Counter {

@@ -451,12 +451,14 @@ impl RemoteCounter {
         })
     }
 
-    pub(crate) async fn accept(&self) -> Result<Inspection, CounterError> {
+    pub(crate) async fn accept_now(&self) -> Result<(Inspection, Duration), CounterError> {
         let request = AcceptAccountRequest {
             account: self.place(),
+            no_wait: true,
         };
         let accepted = change!(self, WORK_WITHIN, accept_account, request)?;
-        Ok(inspection(accepted.before))
+        let until_new = accepted.until_new.unwrap_or_default().try_into();
+        Ok((inspection(accepted.before), until_new.unwrap_or_default()))
     }
 }
 

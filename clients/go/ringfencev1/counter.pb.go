@@ -397,7 +397,7 @@ type Account struct {
 	// The namespace: a letter, then a-z, 0-9, '-' and '_', at most 64 bytes. Empty:
 	// `default`.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// The name: 1 to 255 bytes.
+	// The name: 1 to 255 bytes, without an end as in `x#0.5`, `x#copy.3` or `x#locks`.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3684,7 +3684,9 @@ func (x *AccountFailure) GetMessage() string {
 type AcceptAccountRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The account.
-	Account       *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Account *Account `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// Answer at once: a caller with many accounts waits once, for the longest `until_new`.
+	NoWait        bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3726,11 +3728,20 @@ func (x *AcceptAccountRequest) GetAccount() *Account {
 	return nil
 }
 
+func (x *AcceptAccountRequest) GetNoWait() bool {
+	if x != nil {
+		return x.NoWait
+	}
+	return false
+}
+
 // The account goes on.
 type AcceptAccountResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The segments before.
-	Before        *AccountSegments `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
+	Before *AccountSegments `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
+	// Requests that are created before it has passed may be refused as too old. Zero, unless the call was not to wait.
+	UntilNew      *durationpb.Duration `protobuf:"bytes,2,opt,name=until_new,json=untilNew,proto3" json:"until_new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3768,6 +3779,13 @@ func (*AcceptAccountResponse) Descriptor() ([]byte, []int) {
 func (x *AcceptAccountResponse) GetBefore() *AccountSegments {
 	if x != nil {
 		return x.Before
+	}
+	return nil
+}
+
+func (x *AcceptAccountResponse) GetUntilNew() *durationpb.Duration {
+	if x != nil {
+		return x.UntilNew
 	}
 	return nil
 }
@@ -4007,11 +4025,13 @@ const file_ringfence_v1_counter_proto_rawDesc = "" +
 	"\bfailures\x18\x06 \x03(\v2\x1c.ringfence.v1.AccountFailureR\bfailures\"[\n" +
 	"\x0eAccountFailure\x12/\n" +
 	"\x05error\x18\x01 \x01(\v2\x19.ringfence.v1.ErrorDetailR\x05error\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"G\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"`\n" +
 	"\x14AcceptAccountRequest\x12/\n" +
-	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\"N\n" +
+	"\aaccount\x18\x01 \x01(\v2\x15.ringfence.v1.AccountR\aaccount\x12\x17\n" +
+	"\ano_wait\x18\x02 \x01(\bR\x06noWait\"\x86\x01\n" +
 	"\x15AcceptAccountResponse\x125\n" +
-	"\x06before\x18\x01 \x01(\v2\x1d.ringfence.v1.AccountSegmentsR\x06before*m\n" +
+	"\x06before\x18\x01 \x01(\v2\x1d.ringfence.v1.AccountSegmentsR\x06before\x126\n" +
+	"\tuntil_new\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\buntilNew*m\n" +
 	"\n" +
 	"Durability\x12\x1a\n" +
 	"\x16DURABILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -4243,49 +4263,50 @@ var file_ringfence_v1_counter_proto_depIdxs = []int32{
 	60, // 76: ringfence.v1.AccountFailure.error:type_name -> ringfence.v1.ErrorDetail
 	5,  // 77: ringfence.v1.AcceptAccountRequest.account:type_name -> ringfence.v1.Account
 	36, // 78: ringfence.v1.AcceptAccountResponse.before:type_name -> ringfence.v1.AccountSegments
-	7,  // 79: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
-	9,  // 80: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
-	12, // 81: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
-	14, // 82: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
-	16, // 83: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
-	18, // 84: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
-	21, // 85: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
-	23, // 86: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
-	25, // 87: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
-	29, // 88: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
-	31, // 89: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
-	34, // 90: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
-	40, // 91: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
-	43, // 92: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
-	45, // 93: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
-	47, // 94: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
-	49, // 95: ringfence.v1.CounterService.DeleteAccount:input_type -> ringfence.v1.DeleteAccountRequest
-	51, // 96: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
-	54, // 97: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
-	8,  // 98: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
-	10, // 99: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
-	13, // 100: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
-	15, // 101: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
-	17, // 102: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
-	20, // 103: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
-	22, // 104: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
-	24, // 105: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
-	27, // 106: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
-	30, // 107: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
-	32, // 108: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
-	35, // 109: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
-	41, // 110: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
-	44, // 111: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
-	46, // 112: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
-	48, // 113: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
-	50, // 114: ringfence.v1.CounterService.DeleteAccount:output_type -> ringfence.v1.DeleteAccountResponse
-	52, // 115: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
-	55, // 116: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
-	98, // [98:117] is the sub-list for method output_type
-	79, // [79:98] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	59, // 79: ringfence.v1.AcceptAccountResponse.until_new:type_name -> google.protobuf.Duration
+	7,  // 80: ringfence.v1.CounterService.CreateAccount:input_type -> ringfence.v1.CreateAccountRequest
+	9,  // 81: ringfence.v1.CounterService.Deposit:input_type -> ringfence.v1.DepositRequest
+	12, // 82: ringfence.v1.CounterService.Deduct:input_type -> ringfence.v1.DeductRequest
+	14, // 83: ringfence.v1.CounterService.GetBalance:input_type -> ringfence.v1.GetBalanceRequest
+	16, // 84: ringfence.v1.CounterService.Reserve:input_type -> ringfence.v1.ReserveRequest
+	18, // 85: ringfence.v1.CounterService.Confirm:input_type -> ringfence.v1.ConfirmRequest
+	21, // 86: ringfence.v1.CounterService.Cancel:input_type -> ringfence.v1.CancelRequest
+	23, // 87: ringfence.v1.CounterService.Transfer:input_type -> ringfence.v1.TransferRequest
+	25, // 88: ringfence.v1.CounterService.BatchChange:input_type -> ringfence.v1.BatchChangeRequest
+	29, // 89: ringfence.v1.CounterService.Find:input_type -> ringfence.v1.FindRequest
+	31, // 90: ringfence.v1.CounterService.GetHistory:input_type -> ringfence.v1.GetHistoryRequest
+	34, // 91: ringfence.v1.CounterService.GetAccount:input_type -> ringfence.v1.GetAccountRequest
+	40, // 92: ringfence.v1.CounterService.ListAccounts:input_type -> ringfence.v1.ListAccountsRequest
+	43, // 93: ringfence.v1.CounterService.ResegmentAccount:input_type -> ringfence.v1.ResegmentAccountRequest
+	45, // 94: ringfence.v1.CounterService.LabelAccount:input_type -> ringfence.v1.LabelAccountRequest
+	47, // 95: ringfence.v1.CounterService.CloseAccount:input_type -> ringfence.v1.CloseAccountRequest
+	49, // 96: ringfence.v1.CounterService.DeleteAccount:input_type -> ringfence.v1.DeleteAccountRequest
+	51, // 97: ringfence.v1.CounterService.SweepAccount:input_type -> ringfence.v1.SweepAccountRequest
+	54, // 98: ringfence.v1.CounterService.AcceptAccount:input_type -> ringfence.v1.AcceptAccountRequest
+	8,  // 99: ringfence.v1.CounterService.CreateAccount:output_type -> ringfence.v1.CreateAccountResponse
+	10, // 100: ringfence.v1.CounterService.Deposit:output_type -> ringfence.v1.DepositResponse
+	13, // 101: ringfence.v1.CounterService.Deduct:output_type -> ringfence.v1.DeductResponse
+	15, // 102: ringfence.v1.CounterService.GetBalance:output_type -> ringfence.v1.GetBalanceResponse
+	17, // 103: ringfence.v1.CounterService.Reserve:output_type -> ringfence.v1.ReserveResponse
+	20, // 104: ringfence.v1.CounterService.Confirm:output_type -> ringfence.v1.ConfirmResponse
+	22, // 105: ringfence.v1.CounterService.Cancel:output_type -> ringfence.v1.CancelResponse
+	24, // 106: ringfence.v1.CounterService.Transfer:output_type -> ringfence.v1.TransferResponse
+	27, // 107: ringfence.v1.CounterService.BatchChange:output_type -> ringfence.v1.BatchChangeResponse
+	30, // 108: ringfence.v1.CounterService.Find:output_type -> ringfence.v1.FindResponse
+	32, // 109: ringfence.v1.CounterService.GetHistory:output_type -> ringfence.v1.GetHistoryResponse
+	35, // 110: ringfence.v1.CounterService.GetAccount:output_type -> ringfence.v1.GetAccountResponse
+	41, // 111: ringfence.v1.CounterService.ListAccounts:output_type -> ringfence.v1.ListAccountsResponse
+	44, // 112: ringfence.v1.CounterService.ResegmentAccount:output_type -> ringfence.v1.ResegmentAccountResponse
+	46, // 113: ringfence.v1.CounterService.LabelAccount:output_type -> ringfence.v1.LabelAccountResponse
+	48, // 114: ringfence.v1.CounterService.CloseAccount:output_type -> ringfence.v1.CloseAccountResponse
+	50, // 115: ringfence.v1.CounterService.DeleteAccount:output_type -> ringfence.v1.DeleteAccountResponse
+	52, // 116: ringfence.v1.CounterService.SweepAccount:output_type -> ringfence.v1.SweepAccountResponse
+	55, // 117: ringfence.v1.CounterService.AcceptAccount:output_type -> ringfence.v1.AcceptAccountResponse
+	99, // [99:118] is the sub-list for method output_type
+	80, // [80:99] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_counter_proto_init() }

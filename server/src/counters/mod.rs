@@ -9,6 +9,8 @@ mod messages;
 pub(crate) use changes::Changes;
 pub(crate) use messages::{durability, id};
 
+use std::time::Duration;
+
 use futures_util::{StreamExt as _, stream::BoxStream};
 use ringfence_api::{
     Error,
@@ -315,14 +317,25 @@ impl CounterService for Counters {
         let of =
             account.map(|account| format!("{}/{}", namespace(&account.namespace), account.name));
         let audit = Audit::of(&request, "AcceptAccount", of.unwrap_or_default())?;
-        let counter = self.accounts.open(request.into_inner().account)?;
-        let before = async {
-            let before = deadline.run(counter.accept()).await?;
-            before.map_err(|error| errors::counter(&error))
+        let request = request.into_inner();
+        let counter = self.accounts.open(request.account)?;
+        let accept = async {
+            match request.no_wait {
+                true => counter.accept_now().await,
+                false => counter
+                    .accept()
+                    .await
+                    .map(|before| (before, Duration::ZERO)),
+            }
         };
-        let before = audit.run(before).await?;
+        let accepted = async {
+            let accepted = deadline.run(accept).await?;
+            accepted.map_err(|error| errors::counter(&error))
+        };
+        let (before, until_new) = audit.run(accepted).await?;
         Ok(Response::new(AcceptAccountResponse {
             before: Some(segments(&before)),
+            until_new: until_new.try_into().ok(),
         }))
     }
 }

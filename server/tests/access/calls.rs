@@ -135,7 +135,10 @@ impl Calls<'_> {
         call!(self, counters.delete_account(delete));
         let sweep = SweepAccountRequest { account: at() };
         call!(self, counters.sweep_account(sweep));
-        let accept = AcceptAccountRequest { account: at() };
+        let accept = AcceptAccountRequest {
+            account: at(),
+            no_wait: true,
+        };
         call!(self, counters.accept_account(accept));
     }
 

@@ -33,7 +33,7 @@ use crate::{
 /// The names that a copy may have: so many that one of them is at another shard, unless a shard has nearly all slots.
 const COPIES: u32 = 32;
 
-/// The name of copy `nth`. An account may have that name: then neither can read the other's manifest, and gets an error.
+/// The name of copy `nth`. No account has such a name.
 fn copy_of(name: &Account, nth: u32) -> String {
     format!("{name}#copy.{nth}")
 }

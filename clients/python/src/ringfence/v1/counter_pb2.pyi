@@ -626,13 +626,17 @@ class AccountFailure(_message.Message):
     def __init__(self, error: _Optional[_Union[_error_pb2.ErrorDetail, _Mapping]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class AcceptAccountRequest(_message.Message):
-    __slots__ = ("account",)
+    __slots__ = ("account", "no_wait")
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    NO_WAIT_FIELD_NUMBER: _ClassVar[int]
     account: Account
-    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ...) -> None: ...
+    no_wait: bool
+    def __init__(self, account: _Optional[_Union[Account, _Mapping]] = ..., no_wait: bool = ...) -> None: ...
 
 class AcceptAccountResponse(_message.Message):
-    __slots__ = ("before",)
+    __slots__ = ("before", "until_new")
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_NEW_FIELD_NUMBER: _ClassVar[int]
     before: AccountSegments
-    def __init__(self, before: _Optional[_Union[AccountSegments, _Mapping]] = ...) -> None: ...
+    until_new: _duration_pb2.Duration
+    def __init__(self, before: _Optional[_Union[AccountSegments, _Mapping]] = ..., until_new: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
