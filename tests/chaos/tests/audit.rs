@@ -70,6 +70,54 @@ fn what_can_be_true_passes() {
     assert_eq!(found(|_| ()), []);
 }
 
+#[test]
+fn half_of_a_captured_reservation_is_at_the_receiver_and_half_is_back() {
+    use EffectWord::{Cancelled, Delivered, Deposited, Expired, Received, Reserved};
+    let rules = |paid: [i64; 2], own: &[(EffectWord, i64)], receipts: usize| {
+        let deed = || Deed::ReserveFor(1, 1);
+        let confirm = Call::Confirm(order("c", 20, deed()));
+        let logged = |words: &[(EffectWord, i64)], available| {
+            let effects = words.iter().map(|(word, amount)| LoggedEffect {
+                account: 0,
+                name: if *word == Deposited { "d" } else { "c" }.into(),
+                word: *word,
+                amount: *amount,
+            });
+            Answer::Logged(Logged {
+                effects: effects.collect(),
+                available,
+                ..Logged::default()
+            })
+        };
+        let own = [&[(Deposited, 100), (Reserved, 20)], own].concat();
+        let attempts = [
+            change("d", 100, Deed::Deposit, 10, Answer::Done),
+            change("c", 20, deed(), 20, Answer::Held),
+            attempt(confirm, 30, Answer::Ended(End::Confirmed)),
+            exact(0, 40, paid[0], 0),
+            exact(1, 50, paid[1], 0),
+            attempt(Call::History(0), 60, logged(&own, paid[0])),
+            attempt(
+                Call::History(1),
+                70,
+                logged(&vec![(Received, 10); receipts], paid[1]),
+            ),
+        ];
+        let rules = audit(&attempts, 2, &[]).into_iter();
+        let mut rules: Vec<_> = rules.map(|violation| violation.rule).collect();
+        rules.dedup();
+        rules
+    };
+    let spent = [(Delivered, 10), (Cancelled, 10)];
+    assert_eq!(rules([90, 10], &spent, 1), []);
+    let unsound = [Rule::Conservation, Rule::Exact];
+    assert_eq!(rules([80, 10], &spent, 1), unsound);
+    assert_eq!(rules([90, 20], &spent, 1), unsound);
+    assert_eq!(rules([90, 10], &spent, 2), [Rule::Log]);
+    assert_eq!(rules([90, 10], &spent[..1], 1), [Rule::Log]);
+    assert_eq!(rules([90, 10], &[(Expired, 20)], 1), [Rule::Log]);
+}
+
 /// What the log of the first account says, if it is right.
 fn first_log() -> Logged {
     use EffectWord::{Confirmed, Deducted, Delivered, Deposited, Reserved, Sent};

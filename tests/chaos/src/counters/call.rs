@@ -37,6 +37,11 @@ impl Call {
             Self::Exact(_) | Self::Fast(_) | Self::History(_) | Self::Latch(_) => None,
         }
     }
+
+    /// Whether it is about a reservation.
+    pub fn is_of_reservation(&self) -> bool {
+        self.order().is_some_and(Order::is_reservation)
+    }
 }
 
 /// A change under its id.
@@ -64,6 +69,8 @@ pub enum Deed {
     Deduct,
     /// Money is set aside until this time, in ms since 1970.
     Reserve(u64),
+    /// The same, of which half goes to the account of this number once it is spent, and the other half comes back.
+    ReserveFor(u64, usize),
     /// Money goes to the account of this number; the one after the last does not exist.
     Transfer(usize),
     /// Half of the money goes to each of these accounts, or none to any.
@@ -71,10 +78,15 @@ pub enum Deed {
 }
 
 impl Order {
-    /// The amount of each of its effects.
+    /// Whether money is set aside.
+    pub fn is_reservation(&self) -> bool {
+        matches!(self.deed, Deed::Reserve(_) | Deed::ReserveFor(..))
+    }
+
+    /// How much an account receives, if it receives something.
     pub fn amount_of_each(&self) -> i64 {
         match self.deed {
-            Deed::Legs(_) => self.amount / 2,
+            Deed::Legs(_) | Deed::ReserveFor(..) => self.amount / 2,
             Deed::Deposit | Deed::Deduct | Deed::Reserve(_) | Deed::Transfer(_) => self.amount,
         }
     }

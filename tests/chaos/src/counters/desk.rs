@@ -122,7 +122,13 @@ impl Desk {
                 .unwrap_or_else(|error| latches::failed(&error)),
             call => match self.make(call).await {
                 Ok(answer) => answer,
-                Err(error) => self.failed(&error),
+                Err(error) => match self.failed(&error) {
+                    // It is still held, or its money is back: a repeat says which.
+                    Answer::Returned if call.is_of_reservation() => {
+                        Answer::Nothing(error.to_string())
+                    }
+                    answer => answer,
+                },
             },
         };
         self.log.answered(number, &answer);
@@ -139,7 +145,7 @@ impl Desk {
     async fn make(&self, call: &Call) -> Result<Answer, CounterError> {
         Ok(match call {
             Call::Change(order) => self.change(order).await?,
-            Call::Confirm(order) => ended(self.account(order).confirm(&id(order)).await?.outcome),
+            Call::Confirm(order) => ended(self.confirm(order).await?),
             Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?.outcome),
             Call::Find(order) => found(self.account(order).find(&id(order)).await?),
             Call::Exact(account) => balance(self.numbered(*account).exact_balance().await?),
@@ -167,7 +173,7 @@ impl Desk {
                 let legs = Legs::new(legs.to_vec()).expect("two accounts");
                 account.transfer_legs(&id, &legs).await?;
             }
-            Deed::Reserve(deadline_ms) => {
+            Deed::Reserve(deadline_ms) | Deed::ReserveFor(deadline_ms, _) => {
                 return Ok(
                     match account.reserve(&id, amount, deadline_ms).await?.outcome {
                         Reserved::Held => Answer::Held,
@@ -177,6 +183,22 @@ impl Desk {
             }
         }
         Ok(Answer::Done)
+    }
+
+    async fn confirm(&self, order: &Order) -> Result<Ended, CounterError> {
+        let (account, id) = (self.account(order), id(order));
+        let Deed::ReserveFor(_, to) = order.deed else {
+            return Ok(account.confirm(&id).await?.outcome);
+        };
+        let leg = Leg {
+            to: self.numbered(to).account().clone(),
+            amount: Amount::new(order.amount_of_each()).expect("there are two coins"),
+        };
+        let legs = Legs::new(vec![leg]).expect("one account");
+        let capture = RequestId::new(order.time_ms, &format!("{}/capture", order.name));
+        let capture = capture.expect("a short name");
+        let captured = account.capture(&id, &capture, &legs).await?;
+        Ok(captured.outcome)
     }
 
     /// Sweeps every account. What could not be done, a later sweep does.
@@ -383,8 +405,9 @@ fn word_of(kind: &EffectKind) -> Option<(EffectWord, Option<&Account>, &str)> {
         EffectKind::Delivered(id, _) => (EffectWord::Delivered, id),
         EffectKind::Returned(id, _) => (EffectWord::Returned, id),
         EffectKind::Received(credit) => {
-            let of = Some(&credit.from);
-            return Some((EffectWord::Received, of, credit.id.name()));
+            let (of, order) = (Some(&credit.from), credit.reservation.as_ref());
+            let order = order.unwrap_or(&credit.id);
+            return Some((EffectWord::Received, of, order.name()));
         }
         EffectKind::Lent { .. } | EffectKind::Landed { .. } => return None,
     };

@@ -7,13 +7,13 @@ use super::{
     fate::{Fate, Memory, Outcome},
     last_look, violation,
 };
-use crate::counters::{Answer, Attempt, Call, Deed, EffectWord, End, Logged};
+use crate::counters::{Answer, Attempt, Call, Deed, EffectWord, End, Logged, Order};
 
 /// The effects of an order in a log, counted by their words.
 #[derive(Debug, Default)]
 struct Seen {
     counts: HashMap<EffectWord, usize>,
-    amounts: Vec<i64>,
+    amounts: Vec<(EffectWord, i64)>,
 }
 
 /// Checks the last history of `account`: it is its money, and each order that had an effect has it there once.
@@ -40,7 +40,7 @@ pub(super) fn logged(account: usize, attempts: &[Attempt], fates: &Fates<'_>) ->
     for effect in effects {
         let of = seen.entry((effect.account, &effect.name)).or_default();
         *of.counts.entry(effect.word).or_default() += 1;
-        of.amounts.push(effect.amount);
+        of.amounts.push((effect.word, effect.amount));
     }
     let none = Seen::default();
     for (key, seen) in &seen {
@@ -55,13 +55,23 @@ pub(super) fn logged(account: usize, attempts: &[Attempt], fates: &Fates<'_>) ->
         let is_same = seen
             .amounts
             .iter()
-            .all(|amount| *amount == fate.order.amount_of_each());
+            .all(|(word, amount)| *amount == amount_of(&fate.order, *word, seen));
         if !is_same || !agrees(fate, account, seen) {
             let told = format!("account {account} logs {seen:?} of {fate:?}");
             found.push(violation(Rule::Log, told));
         }
     }
     found
+}
+
+/// The amount of an effect of an order.
+fn amount_of(order: &Order, word: EffectWord, seen: &Seen) -> i64 {
+    let is_spent = seen.counts.contains_key(&EffectWord::Delivered);
+    match (&order.deed, word) {
+        (Deed::ReserveFor(..), EffectWord::Reserved | EffectWord::Expired) => order.amount,
+        (Deed::ReserveFor(..), EffectWord::Cancelled) if !is_spent => order.amount,
+        _ => order.amount_of_each(),
+    }
 }
 
 /// Whether an order has the effects that its answers say.
@@ -84,6 +94,14 @@ fn agrees(fate: &Fate, account: usize, seen: &Seen) -> bool {
         Deed::Transfer(to) if to == account && !is_own => once(Received) && all == count(Received),
         Deed::Legs(to) if to.contains(&account) && !is_own => {
             once(Received) && all == count(Received)
+        }
+        Deed::ReserveFor(_, to) if to == account && !is_own => {
+            let is_paid = fate.end.map(|(_, end)| end == End::Confirmed);
+            let fits = match is_paid {
+                None => count(Received) <= 1,
+                Some(is_paid) => count(Received) == usize::from(is_paid),
+            };
+            fits && all == count(Received)
         }
         _ if !is_own => all == 0,
         Deed::Deposit => once(Deposited) && all == count(Deposited),
@@ -114,6 +132,20 @@ fn agrees(fate: &Fate, account: usize, seen: &Seen) -> bool {
                 None => ends.iter().sum::<usize>() == count(Reserved),
             };
             count(Reserved) <= 1 && is_ended && all == 2 * count(Reserved)
+        }
+        Deed::ReserveFor(..) => {
+            // What is not spent comes back.
+            const SPENT: [usize; 3] = [1, 1, 0];
+            let ends = [Delivered, Cancelled, Expired].map(count);
+            let is_ended = match fate.end.map(|(_, end)| end) {
+                Some(End::Confirmed) => ends == SPENT,
+                Some(End::Expired) => ends == [0, 0, 1],
+                // Perhaps before it came.
+                Some(End::Cancelled) => ends == [0, count(Reserved), 0],
+                None => ends == SPENT || ends.iter().sum::<usize>() == count(Reserved),
+            };
+            let sum = ends.iter().sum::<usize>();
+            count(Reserved) <= 1 && is_ended && all == count(Reserved) + sum
         }
     }
 }

@@ -222,11 +222,11 @@ impl Fate {
                     (other, change(half)),
                 ]
             }
-            Deed::Reserve(_) => {
-                let back = self.back(from_ns).map(|back| (account, back));
+            Deed::Reserve(_) | Deed::ReserveFor(..) => {
+                let ended = self.ends(from_ns);
                 [(account, change(-amount))]
                     .into_iter()
-                    .chain(back)
+                    .chain(ended)
                     .collect()
             }
         }
@@ -237,7 +237,7 @@ impl Fate {
         let account = self.order.account;
         let to = match self.order.deed {
             Deed::Deposit => vec![account],
-            Deed::Transfer(to) => vec![to],
+            Deed::Transfer(to) | Deed::ReserveFor(_, to) => vec![to],
             Deed::Legs(to) => to.to_vec(),
             Deed::Deduct | Deed::Reserve(_) => return Vec::new(),
         };
@@ -249,18 +249,26 @@ impl Fate {
         to.into_iter().map(|to| (to, change)).collect()
     }
 
-    /// How a reservation's money comes back, if it may.
-    fn back(&self, reserved_ns: u64) -> Option<Change> {
+    /// Where a reservation's money goes, or may go: back, and to another account.
+    fn ends(&self, reserved_ns: u64) -> Vec<(usize, Change)> {
         let from_ns = match self.end {
-            Some((_, End::Confirmed)) => return None,
             Some((_, End::Cancelled)) => self.cancelled_ns.unwrap_or(reserved_ns),
-            Some((_, End::Expired)) | None => reserved_ns,
+            _ => reserved_ns,
         };
-        Some(Change {
-            from_ns,
-            by_ns: self.end.map(|(by_ns, _)| by_ns),
-            by: self.order.amount,
-        })
+        let by_ns = self.end.map(|(by_ns, _)| by_ns);
+        let change = |by| Change { from_ns, by_ns, by };
+        let (half, back) = (
+            self.order.amount_of_each(),
+            (self.order.account, change(self.order.amount)),
+        );
+        match (&self.order.deed, self.end) {
+            (Deed::ReserveFor(_, to), Some((_, End::Confirmed))) => {
+                vec![(self.order.account, change(half)), (*to, change(half))]
+            }
+            (Deed::ReserveFor(_, to), None) => vec![back, (*to, change(half))],
+            (_, Some((_, End::Confirmed))) => Vec::new(),
+            _ => vec![back],
+        }
     }
 
     fn was_refused(&self) -> bool {

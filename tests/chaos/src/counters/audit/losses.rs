@@ -144,6 +144,14 @@ fn counts_twice(fate: &Fate, losses: &[Losses]) -> Vec<(usize, i64)> {
             let legs = to.into_iter().filter(|_| arrived).map(|to| (to, half));
             legs.chain(back).collect()
         }
+        Deed::ReserveFor(_, to) => {
+            let half = fate.order.amount_of_each();
+            // As above; or it was spent at one home, and came back at the other.
+            let back = went_back(losses, to).then_some((account, half));
+            let is_twice = went_back(losses, to) || fate.memory == Memory::Twice;
+            let arrived = is_twice.then_some((to, half));
+            arrived.into_iter().chain(back).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -85,7 +85,7 @@ fn open(attempts: Vec<Attempt>) -> Vec<Call> {
     asked.retain(|key, _| !answered.contains(key));
     let changes = asked.into_values().flat_map(|order| {
         let end = Call::Cancel(order.clone());
-        let is_reservation = matches!(order.deed, super::super::Deed::Reserve(_));
+        let is_reservation = order.is_reservation();
         [Some(Call::Change(order)), is_reservation.then_some(end)]
     });
     let ends = held.into_values().map(Call::Cancel);

@@ -37,11 +37,12 @@ pub struct Outcome {
 }
 
 /// What a run must have seen of so many calls to mean something: far less than it does on a slow machine.
-const MINIMA: [(&str, usize); 13] = [
+const MINIMA: [(&str, usize); 14] = [
     ("calls that were insufficient", 25_000),
     ("calls of a teller that was killed before the answer", 5_000),
     ("exact balances", 200),
     ("reservations confirmed", 100),
+    ("reservations captured", 500),
     ("reservations cancelled", 100),
     ("reservations expired", 200),
     ("transfers", 100),
@@ -143,10 +144,15 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (Call::Change(order), _) => match order.deed {
             Deed::Deposit => "deposits",
             Deed::Deduct => "deductions",
-            Deed::Reserve(_) => "reservations",
+            Deed::Reserve(_) | Deed::ReserveFor(..) => "reservations",
             Deed::Transfer(_) => "transfers",
             Deed::Legs(_) => "transfers to two accounts",
         },
+        (Call::Confirm(order), Some(Answer::Ended(End::Confirmed)))
+            if matches!(order.deed, Deed::ReserveFor(..)) =>
+        {
+            "reservations captured"
+        }
         (_, Some(Answer::Ended(End::Confirmed))) => "reservations confirmed",
         (_, Some(Answer::Ended(End::Cancelled))) => "reservations cancelled",
         (_, Some(Answer::Ended(End::Expired))) => "reservations expired",

@@ -129,7 +129,11 @@ impl<'a> Worker<'a> {
             34..65 => Deed::Deduct,
             65..82 => {
                 let length = RESERVED_MAX.mul_f64(self.random.random());
-                Deed::Reserve(desk.counters.deadline_in(length))
+                let until_ms = desk.counters.deadline_in(length);
+                match desk.accounts.len() > 1 && self.random.random_bool(0.5) {
+                    true => Deed::ReserveFor(until_ms, self.two_others(account)[0]),
+                    false => Deed::Reserve(until_ms),
+                }
             }
             82..88 => Deed::Legs(self.two_others(account)),
             _ => {
