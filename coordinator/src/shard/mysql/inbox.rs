@@ -23,11 +23,15 @@ use crate::{
 /// How often the table is read. Messages are hints: nothing waits for them alone.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The same, while the process commits nothing: a waiter asks again within [`TICKET_KEEP`].
-const POLL_IDLE: Duration = Duration::from_secs(1);
+/// The same, while the process writes nothing: a waiter asks again within [`TICKET_KEEP`]. A commit that writes ends the pause.
+const POLL_HOLDING: Duration = Duration::from_secs(1);
+
+/// The same, while it has written nothing for [`IDLE_AFTER`], so that it hardly holds a lock.
+const POLL_IDLE: Duration = Duration::from_secs(5);
+const IDLE_AFTER: Duration = Duration::from_secs(60);
 
 /// The same, for news of the topology: every process reads them all the time.
-const POLL_NEWS: Duration = Duration::from_millis(500);
+const POLL_NEWS: Duration = Duration::from_secs(2);
 
 /// A connection that takes the messages to one client.
 pub(super) struct MysqlInbox {
@@ -45,15 +49,15 @@ struct Taker {
     /// The last message that was read, if several processes have to read it: commits that send such ones are one after the
     /// other. A sweep deletes them. `None` before the first look.
     read: Option<u64>,
-    /// When the process last committed something.
-    committed: watch::Receiver<Instant>,
+    /// When the process last wrote something.
+    wrote: watch::Receiver<Instant>,
 }
 
 impl MysqlInbox {
     pub(super) async fn open(
         options: &MysqlOptions,
         client: ClientId,
-        committed: watch::Receiver<Instant>,
+        wrote: watch::Receiver<Instant>,
     ) -> Result<Self, ShardError> {
         let mut wire = Wire::connect(options).await?;
         // After a loss, the first connection of any kind begins the life.
@@ -64,7 +68,7 @@ impl MysqlInbox {
             prefix: options.quoted_prefix(),
             client,
             read: None,
-            committed,
+            wrote,
         };
         // Nobody listened to these.
         taker.take().await?;
@@ -83,7 +87,11 @@ impl Taker {
         } else {
             sleep(POLL).await;
             let is_recent = |last: &Instant| last.elapsed() < TICKET_KEEP;
-            let _ = timeout(POLL_IDLE, self.committed.wait_for(is_recent)).await;
+            let pause = match self.wrote.borrow().elapsed() < IDLE_AFTER {
+                true => POLL_HOLDING,
+                false => POLL_IDLE,
+            };
+            let _ = timeout(pause, self.wrote.wait_for(is_recent)).await;
         }
         let taken = self.take().await;
         (self, taken)

@@ -134,16 +134,16 @@ pub fn mysql_shard(options: MysqlOptions, random: Arc<Random>) -> DocsShard {
 
 /// The store of such a shard.
 pub fn mysql_store(options: MysqlOptions) -> Arc<dyn Store> {
-    let (committed, _) = watch::channel(Instant::now());
-    Arc::new(MysqlStore { options, committed })
+    let (wrote, _) = watch::channel(Instant::now());
+    Arc::new(MysqlStore { options, wrote })
 }
 
 /// A store on one server.
 #[derive(Debug)]
 struct MysqlStore {
     options: MysqlOptions,
-    /// When a session last committed something.
-    committed: watch::Sender<Instant>,
+    /// When a session last wrote something.
+    wrote: watch::Sender<Instant>,
 }
 
 #[async_trait]
@@ -152,12 +152,12 @@ impl Store for MysqlStore {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError> {
-        let session = MysqlSession::open(&self.options, former, &self.committed).await?;
+        let session = MysqlSession::open(&self.options, former, &self.wrote).await?;
         Ok(Box::new(session))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
-        let inbox = MysqlInbox::open(&self.options, client, self.committed.subscribe());
+        let inbox = MysqlInbox::open(&self.options, client, self.wrote.subscribe());
         Ok(Box::new(inbox.await?))
     }
 }

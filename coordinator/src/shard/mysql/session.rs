@@ -36,8 +36,8 @@ pub(super) struct MysqlSession {
     made: usize,
     /// Where that sweep stopped.
     swept: Vec<u8>,
-    /// When a session of the process last committed something.
-    committed: watch::Sender<Instant>,
+    /// When a session of the process last wrote something.
+    wrote: watch::Sender<Instant>,
 }
 
 impl MysqlSession {
@@ -45,7 +45,7 @@ impl MysqlSession {
     pub(super) async fn open(
         options: &MysqlOptions,
         former: Option<(Life, ConnectionId)>,
-        committed: &watch::Sender<Instant>,
+        wrote: &watch::Sender<Instant>,
     ) -> Result<Self, ShardError> {
         let mut wire = Wire::connect(options).await?;
         let (life, id, is_durable) = wire.open(former).await?;
@@ -59,7 +59,7 @@ impl MysqlSession {
             id,
             made: 0,
             swept: Vec::new(),
-            committed: committed.clone(),
+            wrote: wrote.clone(),
         })
     }
 
@@ -161,7 +161,9 @@ impl Session for MysqlSession {
     }
 
     async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
-        self.committed.send_replace(Instant::now());
+        if !commit.writes.is_empty() {
+            self.wrote.send_replace(Instant::now());
+        }
         if self.made >= SWEEP_AFTER {
             self.sweep().await?;
         }

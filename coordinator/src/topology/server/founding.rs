@@ -46,7 +46,7 @@ pub struct Founding {
 
 impl Default for Founding {
     /// Allowed, with default constants and slots, weight 1, no separate home, 10 s, and a look
-    /// every 2 s.
+    /// every 5 s.
     fn default() -> Self {
         Self {
             allowed: true,
@@ -59,7 +59,7 @@ impl Default for Founding {
             namespaces: Namespaces::default(),
             home: None,
             within: Duration::from_secs(10),
-            watch_every: Duration::from_secs(2),
+            watch_every: Duration::from_secs(5),
             observer: Observer::default(),
         }
     }
