@@ -1,9 +1,11 @@
 //! Servers as members of a topology.
 
+use std::sync::Arc;
+
 use ringfence_ring::Slot;
 
 use super::{
-    ConnectionId, Link as _, ShardError,
+    ConnectionId, Link as _, Shard, ShardError,
     docs::{Desk, DocsShard, Inbox, WATCHERS},
     redis::{Channel, RedisLink, RedisShard},
     whole::{ChangeWhole, Needs, Whole},
@@ -14,7 +16,7 @@ use crate::ids::{Life, Token};
 #[derive(Debug)]
 pub(crate) enum MemberShard {
     Redis(Box<RedisShard>),
-    Docs(DocsShard),
+    Docs(Arc<DocsShard>),
 }
 
 /// A connection for requests about the topology.
@@ -32,6 +34,14 @@ pub(crate) enum Announcements {
 }
 
 impl MemberShard {
+    /// The same server as a shard, if that spares a connection.
+    pub(crate) fn shard(&self) -> Option<Arc<dyn Shard>> {
+        match self {
+            Self::Docs(shard) if shard.has_few_connections() => Some(shard.clone()),
+            Self::Docs(_) | Self::Redis(_) => None,
+        }
+    }
+
     /// Opens a connection, and ends `former` if that is one of the same life.
     pub(crate) async fn connect(
         &self,

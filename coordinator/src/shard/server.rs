@@ -408,7 +408,7 @@ impl ServerOptions {
     /// The server, for requests about the topology.
     pub(crate) fn member(&self, random: &Arc<Random>) -> MemberShard {
         match (self, self.docs(random)) {
-            (_, Some(docs)) => MemberShard::Docs(docs),
+            (_, Some(docs)) => MemberShard::Docs(Arc::new(docs)),
             (Self::Redis(options), None) => {
                 MemberShard::Redis(Box::new(RedisShard::new(options.clone())))
             }

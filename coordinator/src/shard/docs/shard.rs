@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::{
     attempt::Desk,
     link::DocsLink,
+    rare::Rare,
     store::{Inbox, Store},
     subscription::DocsSubscription,
 };
@@ -24,6 +25,8 @@ use crate::{
 /// A shard whose documents are kept by a [`Store`].
 pub struct DocsShard {
     store: Arc<dyn Store>,
+    /// None: each link for rare requests has a connection of its own.
+    rare: Option<Rare>,
     random: Arc<Random>,
     work_lanes: usize,
 }
@@ -35,9 +38,22 @@ impl DocsShard {
     pub fn new(store: Arc<dyn Store>, random: Arc<Random>) -> Self {
         Self {
             store,
+            rare: None,
             random,
             work_lanes: LANES_BY_SLOT,
         }
+    }
+
+    /// The same over one connection for all rare requests. For a server whose clock runs by itself, and for which each
+    /// connection is dear.
+    pub fn in_few_connections(self) -> Self {
+        let rare = Some(Rare::new(self.store.clone()));
+        Self { rare, ..self }
+    }
+
+    /// Whether requests about the topology and those of control links share a connection.
+    pub(crate) fn has_few_connections(&self) -> bool {
+        self.rare.is_some()
     }
 
     /// The same over one connection for most requests, whose batches are twice as large. For a store that syncs one commit
@@ -79,14 +95,19 @@ impl DocsShard {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<DocsLink>, ShardError> {
-        Ok(Box::new(DocsLink(self.desk(former).await?)))
+        let session = self.store.open(former).await?;
+        Ok(Box::new(DocsLink(Desk::new(session, self.random.clone()))))
     }
 
+    /// A connection for rare requests.
     pub(crate) async fn desk(
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Desk, ShardError> {
-        let session = self.store.open(former).await?;
+        let session = match &self.rare {
+            Some(rare) => rare.open(former).await?,
+            None => self.store.open(former).await?,
+        };
         Ok(Desk::new(session, self.random.clone()))
     }
 
@@ -120,7 +141,7 @@ impl Shard for DocsShard {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn ControlLink>, ShardError> {
-        Ok(self.connect(former).await?)
+        Ok(Box::new(DocsLink(self.desk(former).await?)))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {

@@ -1,12 +1,12 @@
 //! Messages to one client. The server has no way to push them: they are taken from a table.
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use mysql_async::{Conn, prelude::Queryable as _};
 use tokio::{
-    sync::watch,
+    sync::{Mutex, watch},
     time::{Instant, sleep, timeout},
 };
 
@@ -33,7 +33,10 @@ const IDLE_AFTER: Duration = Duration::from_secs(60);
 /// The same, for news of the topology: every process reads them all the time.
 const POLL_NEWS: Duration = Duration::from_secs(2);
 
-/// A connection that takes the messages to one client.
+/// The connection of a process on which messages are taken. None before its first use, and after a failure.
+pub(super) type MessageWire = Arc<Mutex<Option<Wire>>>;
+
+/// Takes the messages to one client.
 pub(super) struct MysqlInbox {
     life: Life,
     taken: VecDeque<String>,
@@ -42,9 +45,9 @@ pub(super) struct MysqlInbox {
 }
 
 struct Taker {
-    wire: Wire,
+    wire: MessageWire,
+    options: MysqlOptions,
     life: Life,
-    prefix: String,
     client: ClientId,
     /// The last message that was read, if several processes have to read it: commits that send such ones are one after the
     /// other. A sweep deletes them. `None` before the first look.
@@ -56,16 +59,22 @@ struct Taker {
 impl MysqlInbox {
     pub(super) async fn open(
         options: &MysqlOptions,
+        wire: &MessageWire,
         client: ClientId,
         wrote: watch::Receiver<Instant>,
     ) -> Result<Self, ShardError> {
-        let mut wire = Wire::connect(options).await?;
-        // After a loss, the first connection of any kind begins the life.
-        let (life, ..) = wire.open(None).await?;
+        let life = {
+            let mut shared = wire.lock().await;
+            let mut wire = connected(&mut shared, options).await?;
+            // After a loss, the first connection of any kind begins the life.
+            let (life, ..) = wire.open(None).await?;
+            *shared = Some(wire);
+            life
+        };
         let mut taker = Taker {
-            wire,
+            wire: wire.clone(),
+            options: options.clone(),
             life: life.clone(),
-            prefix: options.quoted_prefix(),
             client,
             read: None,
             wrote,
@@ -77,6 +86,14 @@ impl MysqlInbox {
             taken: VecDeque::new(),
             look: taker.look().boxed(),
         })
+    }
+}
+
+/// The connection, or a new one.
+async fn connected(shared: &mut Option<Wire>, options: &MysqlOptions) -> Result<Wire, ShardError> {
+    match shared.take() {
+        Some(wire) => Ok(wire),
+        None => Wire::connect(options).await,
     }
 }
 
@@ -98,16 +115,19 @@ impl Taker {
     }
 
     async fn take(&mut self) -> Result<Vec<String>, ShardError> {
-        let newest = self.newest().await?;
-        let Self {
-            wire,
-            prefix,
-            client,
-            read,
-            ..
-        } = self;
-        let before = read.replace(newest.max(read.unwrap_or(0)));
-        let take = match (*client == WATCHERS, before) {
+        let shared = self.wire.clone();
+        let mut shared = shared.lock().await;
+        let mut wire = connected(&mut shared, &self.options).await?;
+        let taken = self.take_over(&mut wire).await?;
+        *shared = Some(wire);
+        Ok(taken)
+    }
+
+    async fn take_over(&mut self, wire: &mut Wire) -> Result<Vec<String>, ShardError> {
+        let newest = self.newest(wire).await?;
+        let (prefix, client) = (self.options.quoted_prefix(), self.client);
+        let before = self.read.replace(newest.max(self.read.unwrap_or(0)));
+        let take = match (client == WATCHERS, before) {
             // A message to one client may have a lower number than one before.
             (false, _) if newest > 0 => format!(
                 "DELETE FROM `{prefix}_messages` WHERE client = '{client}' ORDER BY id RETURNING text"
@@ -124,14 +144,8 @@ impl Taker {
     }
 
     /// The number of the newest message. Nearly all looks find no other than before, so this is all that they cost.
-    async fn newest(&mut self) -> Result<u64, ShardError> {
-        let Self {
-            wire,
-            life,
-            prefix,
-            client,
-            ..
-        } = self;
+    async fn newest(&self, wire: &mut Wire) -> Result<u64, ShardError> {
+        let (prefix, client) = (self.options.quoted_prefix(), self.client);
         // The life as of the function `server`, without the cost of a call.
         let look = format!(
             "SELECT concat(l.id, ':', @@server_id, ':', @@hostname), \
@@ -144,7 +158,7 @@ impl Taker {
             })
             .await?;
         match found {
-            Some((present, newest)) if present == life.as_str() => Ok(newest.unwrap_or(0)),
+            Some((present, newest)) if present == self.life.as_str() => Ok(newest.unwrap_or(0)),
             _ => Err(ShardError::NoReply {
                 reason: format!("{}: another life has begun", wire.address),
             }),

@@ -16,7 +16,11 @@ use tokio::{sync::watch, time::Instant};
 
 pub use address::{MysqlAddress, MysqlAddressError};
 
-use self::{inbox::MysqlInbox, session::MysqlSession, wire::Wire};
+use self::{
+    inbox::{MessageWire, MysqlInbox},
+    session::MysqlSession,
+    wire::Wire,
+};
 use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
 use crate::{
     ids::{ClientId, Life},
@@ -129,13 +133,17 @@ pub async fn prepare(options: &MysqlOptions) -> Result<(), ShardError> {
 
 /// A shard on the server that `options` name. Connects to nothing yet.
 pub fn mysql_shard(options: MysqlOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(mysql_store(options), random)
+    DocsShard::new(mysql_store(options), random).in_few_connections()
 }
 
 /// The store of such a shard.
 pub fn mysql_store(options: MysqlOptions) -> Arc<dyn Store> {
     let (wrote, _) = watch::channel(Instant::now());
-    Arc::new(MysqlStore { options, wrote })
+    Arc::new(MysqlStore {
+        options,
+        wrote,
+        messages: MessageWire::default(),
+    })
 }
 
 /// A store on one server.
@@ -144,6 +152,7 @@ struct MysqlStore {
     options: MysqlOptions,
     /// When a session last wrote something.
     wrote: watch::Sender<Instant>,
+    messages: MessageWire,
 }
 
 #[async_trait]
@@ -157,7 +166,12 @@ impl Store for MysqlStore {
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
-        let inbox = MysqlInbox::open(&self.options, client, self.wrote.subscribe());
+        let inbox = MysqlInbox::open(
+            &self.options,
+            &self.messages,
+            client,
+            self.wrote.subscribe(),
+        );
         Ok(Box::new(inbox.await?))
     }
 }

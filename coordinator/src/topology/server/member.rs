@@ -13,7 +13,7 @@ use crate::{
     ids::{Incarnation, Life},
     random::Random,
     shard::{
-        ConnectionId, ServerOptions, ShardError,
+        ConnectionId, ServerOptions, Shard, ShardError,
         member::{Announcements, MemberLink, MemberShard},
         whole::{ChangeWhole as _, Needs, Whole},
     },
@@ -62,6 +62,12 @@ impl Member {
     /// The way to reach it.
     pub(super) fn options(&self) -> ServerOptions {
         self.options.clone()
+    }
+
+    /// The shard on that server.
+    pub(super) fn shard(&self, random: &Arc<Random>) -> Arc<dyn Shard> {
+        let same = self.shard.shard();
+        same.unwrap_or_else(|| self.options.shard(random))
     }
 
     /// Does `operation`, and repeats it once if the connection was dead: a server that restarted

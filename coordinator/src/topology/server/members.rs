@@ -82,6 +82,7 @@ impl Members {
 
     /// The shard on the server at `address`.
     pub(super) fn shard(&self, address: &str) -> Result<Arc<dyn Shard>, ServerAddressError> {
-        Ok(self.options(address)?.shard(&self.random))
+        let member = self.with(self.options(address)?);
+        Ok(member.shard(&self.random))
     }
 }
