@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use mysql_async::prelude::Queryable as _;
 use ringfence_conformance::store::Fixture;
 use ringfence_coordinator::{
+    ids::ClientId,
     name::{LockKey, Namespace},
     shard::{
         ShardError,
@@ -15,6 +16,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::SlotCount;
 use ringfence_test_support::eventually;
+use tokio::time::timeout;
 
 use crate::{mariadb_fixture::Maria, postgres_fixture::Postgres};
 
@@ -269,4 +271,28 @@ mod mariadb {
 
 mod postgres {
     held_up!(crate::postgres_fixture::Postgres::bare());
+}
+
+/// Inboxes share a connection, and one of them is not polled while its look is under way.
+#[tokio::test]
+async fn an_inbox_that_nobody_polls_keeps_no_message_from_another() {
+    let fixture = Maria::bare().await;
+    let store = fixture.store();
+    let mut idle = store.listen(ClientId(1)).await.unwrap();
+    let mut other = store.listen(ClientId(2)).await.unwrap();
+    let mut holder = fixture.server.connect().await;
+    let lock = format!("LOCK TABLES `{}_messages` WRITE", fixture.options.prefix);
+    holder.query_drop(lock).await.unwrap();
+    let unanswered = timeout(Duration::from_millis(200), idle.next()).await;
+    unanswered.unwrap_err();
+    holder.query_drop("UNLOCK TABLES").await.unwrap();
+    let mut session = store.open(None).await.unwrap();
+    let sending = Commit {
+        messages: vec![(ClientId(2), "one".into())],
+        ..commit(Vec::new(), &[], 1)
+    };
+    let sent = session.commit(&sending).await.unwrap();
+    assert_eq!(sent, Committed::Done);
+    let message = timeout(Duration::from_secs(60), other.next()).await;
+    assert_eq!(message.expect("it comes").unwrap(), "one");
 }

@@ -3,7 +3,8 @@
 use std::{future::pending, sync::Arc};
 
 use async_trait::async_trait;
-use tokio::sync::{Mutex, MutexGuard};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use tokio::{sync::Mutex, task::JoinSet};
 
 use super::store::{Commit, Committed, Draw, Found, Glance, Name, Page, Session, Store};
 use crate::{
@@ -38,12 +39,6 @@ struct RareSession {
     connection: Arc<Mutex<Connection>>,
 }
 
-/// The connection, during a request.
-struct Taken<'a> {
-    connection: MutexGuard<'a, Connection>,
-    session: Box<dyn Session>,
-}
-
 impl Rare {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         let connection = Arc::default();
@@ -55,24 +50,29 @@ impl Rare {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError> {
-        let mut connection = self.connection.lock().await;
-        let kept = connection.session.take();
-        let kept = kept.filter(|session| former != Some((session.life().clone(), session.id())));
-        let session = match alive(kept).await {
-            Some(session) => session,
-            None => self.store.open(connection.last.clone().or(former)).await?,
-        };
-        let (life, id) = (session.life().clone(), session.id());
-        connection.last = Some((life.clone(), id));
-        let opened = RareSession {
-            life,
-            id,
-            commit_max: session.commit_max(),
-            is_durable: session.is_durable(),
-            connection: self.connection.clone(),
-        };
-        connection.session = Some(session);
-        Ok(Box::new(opened))
+        let (store, shared) = (self.store.clone(), self.connection.clone());
+        let opened = task(async move {
+            let mut connection = shared.lock().await;
+            let kept = connection.session.take();
+            let kept =
+                kept.filter(|session| former != Some((session.life().clone(), session.id())));
+            let session = match alive(kept).await {
+                Some(session) => session,
+                None => store.open(connection.last.clone().or(former)).await?,
+            };
+            let (life, id) = (session.life().clone(), session.id());
+            connection.last = Some((life.clone(), id));
+            let opened = RareSession {
+                life,
+                id,
+                commit_max: session.commit_max(),
+                is_durable: session.is_durable(),
+                connection: shared.clone(),
+            };
+            connection.session = Some(session);
+            Ok(opened)
+        });
+        Ok(Box::new(opened.await?))
     }
 }
 
@@ -82,31 +82,45 @@ async fn alive(session: Option<Box<dyn Session>>) -> Option<Box<dyn Session>> {
     session.read(&[], None).await.ok().map(|_| session)
 }
 
-impl RareSession {
-    async fn take(&self) -> Result<Taken<'_>, ShardError> {
-        let mut connection = self.connection.lock().await;
-        let is_own = |session: &mut Box<dyn Session>| {
-            session.id() == self.id && *session.life() == self.life
-        };
-        match connection.session.take_if(is_own) {
-            Some(session) => Ok(Taken {
-                connection,
-                session,
-            }),
-            None => Err(ShardError::NoReply {
-                reason: "the connection has ended with another request".into(),
-            }),
-        }
+/// Does this as a task, which ends with the caller's wait. It goes on while the caller does other work, which may need the
+/// same connection.
+async fn task<T: Send + 'static>(
+    work: impl Future<Output = Result<T, ShardError>> + Send + 'static,
+) -> Result<T, ShardError> {
+    let mut task = JoinSet::new();
+    task.spawn(work);
+    match task.join_next().await {
+        Some(Ok(answer)) => answer,
+        Some(Err(_)) | None => Err(ShardError::NoReply {
+            reason: "its task has ended".into(),
+        }),
     }
 }
 
-impl Taken<'_> {
-    /// Keeps the connection for the next request, unless it has ended.
-    fn back<T>(mut self, answer: Result<T, ShardError>) -> Result<T, ShardError> {
-        if !answer.as_ref().is_err_and(ShardError::ends_link) {
-            self.connection.session = Some(self.session);
-        }
-        answer
+impl RareSession {
+    async fn ask<T: Send + 'static>(
+        &self,
+        request: impl for<'a> FnOnce(&'a mut dyn Session) -> BoxFuture<'a, Result<T, ShardError>>
+        + Send
+        + 'static,
+    ) -> Result<T, ShardError> {
+        let (shared, life, id) = (self.connection.clone(), self.life.clone(), self.id);
+        task(async move {
+            let mut connection = shared.lock().await;
+            let is_own =
+                |session: &mut Box<dyn Session>| session.id() == id && *session.life() == life;
+            let Some(mut session) = connection.session.take_if(is_own) else {
+                return Err(ShardError::NoReply {
+                    reason: "the connection has ended with another request".into(),
+                });
+            };
+            let answer = request(&mut *session).await;
+            if !answer.as_ref().is_err_and(ShardError::ends_link) {
+                connection.session = Some(session);
+            }
+            answer
+        })
+        .await
     }
 }
 
@@ -138,9 +152,9 @@ impl Session for RareSession {
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
-        let mut taken = self.take().await?;
-        let found = taken.session.read(names, draw).await;
-        taken.back(found)
+        let names = names.to_vec();
+        self.ask(move |session| async move { session.read(&names, draw).await }.boxed())
+            .await
     }
 
     async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
@@ -148,14 +162,14 @@ impl Session for RareSession {
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
-        let mut taken = self.take().await?;
-        let page = taken.session.page(after, limit).await;
-        taken.back(page)
+        let after = after.cloned();
+        self.ask(move |session| async move { session.page(after.as_ref(), limit).await }.boxed())
+            .await
     }
 
     async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
-        let mut taken = self.take().await?;
-        let committed = taken.session.commit(commit).await;
-        taken.back(committed)
+        let commit = commit.clone();
+        self.ask(move |session| async move { session.commit(&commit).await }.boxed())
+            .await
     }
 }

@@ -3,10 +3,10 @@
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures_util::future::{BoxFuture, FutureExt as _};
 use mysql_async::{Conn, prelude::Queryable as _};
 use tokio::{
     sync::{Mutex, watch},
+    task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 
@@ -40,8 +40,9 @@ pub(super) type MessageWire = Arc<Mutex<Option<Wire>>>;
 pub(super) struct MysqlInbox {
     life: Life,
     taken: VecDeque<String>,
-    /// The next look. It goes on if a caller that waits for it is dropped: what it takes is not lost.
-    look: BoxFuture<'static, (Taker, Result<Vec<String>, ShardError>)>,
+    /// The next look, as a task. It goes on if a caller that waits for it is dropped: what it takes is not lost, and other
+    /// inboxes can use the connection.
+    look: JoinSet<(Taker, Result<Vec<String>, ShardError>)>,
 }
 
 struct Taker {
@@ -84,7 +85,7 @@ impl MysqlInbox {
         Ok(Self {
             life,
             taken: VecDeque::new(),
-            look: taker.look().boxed(),
+            look: JoinSet::from_iter([taker.look()]),
         })
     }
 }
@@ -177,8 +178,12 @@ impl Inbox for MysqlInbox {
             if let Some(message) = self.taken.pop_front() {
                 return Ok(message);
             }
-            let (taker, taken) = (&mut self.look).await;
-            self.look = taker.look().boxed();
+            let Some(Ok((taker, taken))) = self.look.join_next().await else {
+                return Err(ShardError::NoReply {
+                    reason: "the task that takes messages has ended".into(),
+                });
+            };
+            self.look.spawn(taker.look());
             self.taken.extend(taken?);
         }
     }

@@ -223,6 +223,7 @@ macro_rules! lock_conformance {
             a_raise_makes_tokens_rise_above_all_earlier,
             a_stale_arming_is_refused_and_writes_nothing,
             connecting_ends_the_former_connection,
+            a_request_that_nobody_polls_keeps_no_other_waiting,
             a_former_connection_that_is_gone_is_no_error,
             connecting_ends_no_connection_that_is_not_named,
             a_former_connection_of_another_life_ends_none,
