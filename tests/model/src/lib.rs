@@ -19,6 +19,8 @@
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
 //! * [`legs`] is money for several accounts at once: docs/protocol.md, "Legs". A source and two destinations.
+//! * [`reserve`] is tokens drawn ahead at such a store, and at others that keep documents: docs/protocol.md, "Tokens drawn ahead".
+//!   One key, two sessions.
 //! * [`witnessed`] is leases at a store whose transactions see no clock, such as etcd: docs/protocol.md, "A clock of witnessed
 //!   time". One key, two processes.
 
@@ -27,6 +29,7 @@ pub mod first_use;
 pub mod legs;
 pub mod queue;
 pub mod redlock;
+pub mod reserve;
 mod ruled;
 pub mod segments;
 pub mod sets;

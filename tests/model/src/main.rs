@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence_model::{
-    Checkable, Control, Named, Ruled, Verdict, check, first_use, legs, queue, redlock, segments,
-    sets, shares, slot, topology, witnessed,
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, legs, queue, redlock, reserve,
+    segments, sets, shares, slot, topology, witnessed,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -81,6 +81,12 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         redlock::control,
     );
+    let reserve = runs(
+        "reserve",
+        reserve::clean(),
+        |config| config.name,
+        reserve::control,
+    );
     let shares = runs(
         "shares",
         shares::clean(),
@@ -96,7 +102,7 @@ fn all() -> impl Iterator<Item = Run> {
     );
     (queue.chain(slot).chain(topology).chain(first_use))
         .chain(segments.chain(legs).chain(redlock))
-        .chain(shares.chain(sets).chain(witnessed))
+        .chain(reserve.chain(shares).chain(sets).chain(witnessed))
 }
 
 /// The runs of one model.

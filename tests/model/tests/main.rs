@@ -7,6 +7,7 @@ mod legs;
 mod queue;
 mod record;
 mod redlock;
+mod reserve;
 mod segments;
 mod sets;
 mod shares;
