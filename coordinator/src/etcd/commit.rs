@@ -144,7 +144,7 @@ impl EtcdSession {
             self.seen.insert(write.name.clone(), known);
         }
         self.send(later).await;
-        Ok(Tried::Answered(Committed::Done))
+        Ok(Tried::Answered(Committed::Done { at_ms: None }))
     }
 
     /// The life and the session go on, and the clock is not too late.
@@ -240,9 +240,6 @@ impl EtcdSession {
         let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
         let is_late = self.shared.witness.keeps_locks && now_ms > commit.not_after_ms;
         let refusal = refusal(commit, &documents, last, is_repeated, is_late)?;
-        if commit.tokens.is_overtaken(last) {
-            self.shared.witness.drew(false);
-        }
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 

@@ -44,6 +44,9 @@ const PAGE_AT_ONCE: usize = 512;
 /// Documents in a commit, at most: so many conditions fit beside those on life, gate, clock and tokens.
 const COMMIT_MAX: usize = 120;
 
+/// Documents that a session knows, at most: those of locks go first.
+const SEEN_MAX: usize = 32_768;
+
 /// The pause between two attempts is a random part of this, times their number, up to the second one.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSES_MAX: u32 = 8;
@@ -64,8 +67,7 @@ pub(super) struct EtcdSession {
     pub(super) lease: i64,
     /// When it last said that it is in use.
     kept: clock::Instant,
-    /// Documents as they were last read or written: the version in their text, and etcd's revision. Of locks, only those
-    /// of the last read, and later writes.
+    /// Documents as they were last read or written: the version in their text, and etcd's revision.
     pub(super) seen: HashMap<Name, (u64, i64)>,
     /// Documents that this session made since its last sweep.
     pub(super) made: usize,
@@ -175,9 +177,6 @@ impl EtcdSession {
         while Instant::now() < until {
             attempt += 1;
             let (found, revision, is_short) = self.try_look(names, draw).await?;
-            if draw.is_some() {
-                shared.witness.drew(!is_short && attempt == 1);
-            }
             if !is_short {
                 return Ok((found, revision));
             }
@@ -331,7 +330,7 @@ impl Session for EtcdSession {
     }
 
     fn draws(&self) -> Draws {
-        self.shared.witness.draws()
+        Draws::Commits
     }
 
     /// Keeps the gate. Otherwise only a request shows the end.
@@ -351,7 +350,7 @@ impl Session for EtcdSession {
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
         self.keep_gate().await?;
-        if names.iter().any(|name| matches!(name, Name::Lock(_))) {
+        if self.seen.len() > SEEN_MAX {
             self.seen.retain(|name, _| !name.is_of_a_lock());
         }
         let (first, later) = names.split_at(names.len().min(READ_AT_ONCE));
@@ -363,8 +362,8 @@ impl Session for EtcdSession {
         Ok(found)
     }
 
-    async fn glance(&mut self, tokens: bool) -> Option<Glance> {
-        self.shared.witness.glance(tokens).await
+    fn glance(&self) -> Option<Glance> {
+        self.shared.witness.glance()
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {

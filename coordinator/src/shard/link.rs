@@ -148,7 +148,8 @@ pub trait Link: fmt::Debug + Send {
 ///   number of waiters. A queue is a hint: it may vanish, and proves nothing.
 /// * A holder learns that its key is contended: by a message when another client's ticket is new, unless the grant said so
 ///   already, and each time a ticket is sent again; and by the answers to its own requests.
-/// * Tokens of a shard rise strictly, across keys and lives, as long as every arming has a fresh epoch.
+/// * Tokens of a key rise strictly, across lives, as long as every arming has a fresh epoch. No two grants of a shard have the
+///   same.
 #[async_trait]
 pub trait LockLink: Link {
     /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests, and answers each.

@@ -62,7 +62,7 @@ pub enum Op {
         lease: Duration,
     },
     /// Agree on the token of a replicated lock: extend the record, and raise a lower token to this one. Every later token
-    /// of the shard is above the `tokens` from this one on. A share of the nonce is extended, and keeps its token.
+    /// of the key is above the `tokens` from this one on. A share of the nonce is extended, and keeps its token.
     /// Applied only in an open slot, and not in grace.
     Confirm {
         /// The acquisition.
@@ -93,7 +93,7 @@ pub enum Op {
         own: Token,
         /// The token of the lock, which may come from another replica.
         token: Token,
-        /// How many tokens are in use for this nonce from `token` on, at least 1. Every later token of the shard is
+        /// How many tokens are in use for this nonce from `token` on, at least 1. Every later token of the key is
         /// above them; the record sets only the first aside.
         tokens: u32,
         /// As in a renewal.

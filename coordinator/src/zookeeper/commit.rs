@@ -140,7 +140,7 @@ impl ZookeeperSession {
         match value {
             Written::Done(stamps) => {
                 self.done(commit, plan, &stamps);
-                Ok(Tried::Answered(Committed::Done))
+                Ok(Tried::Answered(Committed::Done { at_ms: None }))
             }
             Written::Failed(at) if at >= plan.messages_at => {
                 Ok(Tried::Absent(plan.messages[at - plan.messages_at]))
@@ -252,9 +252,6 @@ impl ZookeeperSession {
         let is_late = self.shared.witness.keeps_locks && looked.now_ms > commit.not_after_ms;
         let documents = &looked.documents;
         let refusal = refusal(commit, documents, looked.last, is_repeated, is_late)?;
-        if commit.tokens.is_overtaken(looked.last) {
-            self.shared.witness.drew(false);
-        }
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 }

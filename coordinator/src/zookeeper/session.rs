@@ -31,6 +31,9 @@ use crate::{
 /// Documents in a commit, at most: more than a batch has.
 const COMMIT_MAX: usize = 512;
 
+/// Documents that a session knows, at most: those of locks go first.
+const SEEN_MAX: usize = 32_768;
+
 /// Attempts to open a session. Each one that fails means that a life began or ended.
 const OPENINGS: u32 = 16;
 
@@ -42,7 +45,7 @@ pub(super) struct ZookeeperSession {
     pub(super) id: ConnectionId,
     /// Of the session of ZooKeeper that has the gate.
     state: StateWatcher,
-    /// Documents as they were last read or written. Of locks, only those of the last read, and later writes.
+    /// Documents as they were last read or written.
     pub(super) seen: HashMap<Name, Seen>,
     /// The version of `swept` at the last read.
     pub(super) swept: i32,
@@ -281,7 +284,6 @@ impl ZookeeperSession {
         let Some(draw) = draw else {
             return Ok(found);
         };
-        shared.witness.drew(looked.drawn.is_some());
         // A draw that failed is tried again: the documents were read before it.
         while Instant::now() < until {
             found.last = looked.last;
@@ -317,7 +319,7 @@ impl Session for ZookeeperSession {
     }
 
     fn draws(&self) -> Draws {
-        self.shared.witness.draws()
+        Draws::Commits
     }
 
     /// The gate goes with the session of ZooKeeper in which it was made.
@@ -332,14 +334,14 @@ impl Session for ZookeeperSession {
     }
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
-        if names.iter().any(|name| matches!(name, Name::Lock(_))) {
+        if self.seen.len() > SEEN_MAX {
             self.seen.retain(|name, _| !name.is_of_a_lock());
         }
         self.look_and_draw(names, draw).await
     }
 
-    async fn glance(&mut self, tokens: bool) -> Option<Glance> {
-        self.shared.witness.glance(tokens).await
+    fn glance(&self) -> Option<Glance> {
+        self.shared.witness.glance()
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {

@@ -1,22 +1,27 @@
 //! Locks that a connection wrote: it changes them without a read.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
+use tokio::runtime::Builder;
+
+use super::races::{LONG, acquire, arm, arm_with, key, nonce, request};
+use crate::{docs_fixture::Docs, etcd_fixture::OnEtcd, zookeeper_fixture::OnZookeeper};
 use ringfence_conformance::shard::Fixture as _;
 use ringfence_coordinator::{
     ids::{Epoch, Token},
+    name::Label,
+    random::Random,
     shard::{
-        LockLane, LockLink, Op, Reply, Shard,
-        docs::{Commit, Committed, Draw, Expected, Name, Store, TokenChange, Write},
+        Grace, LockLane, LockLink, Op, Reply, Shard,
+        docs::{
+            COMMIT_WITHIN, Commit, Committed, Draw, Expected, FORGET_AFTER, Name, Store,
+            TokenChange, Write,
+        },
     },
 };
-use tokio::time::timeout;
 
-use super::races::{LONG, acquire, arm, key, nonce, request};
-use crate::{docs_fixture::Docs, etcd_fixture::OnEtcd, zookeeper_fixture::OnZookeeper};
-
-/// The limit of the wait for a glance.
-const SOON: Duration = Duration::from_secs(120);
+const SEEDS: u64 = 200;
+const STEPS: u64 = 120;
 
 async fn take(link: &mut dyn LockLink, client: u64) -> Option<Token> {
     take_of(link, 0, client).await
@@ -62,7 +67,173 @@ async fn a_lock_that_a_connection_wrote_is_not_read_again() {
     assert_eq!(docs.reads(), reads);
 }
 
-/// Two connections draw tokens in their commits, for a lock each.
+/// A lock that a connection knows nothing of, and that has no document.
+#[tokio::test]
+async fn a_new_lock_is_not_read() {
+    let docs = Docs::new().await;
+    arm(&*docs.shard(), docs.topology()).await;
+    let mut link = connect(&*docs.shard()).await;
+    take_of(&mut *link, 0, 1).await.expect("it is free");
+    let reads = docs.reads();
+    for which in 1..4 {
+        take_of(&mut *link, which, 1).await.expect("it is free");
+    }
+    assert_eq!(docs.reads(), reads);
+}
+
+/// A lock that others use, too, is read, until nobody else used it.
+#[tokio::test]
+async fn a_lock_that_others_wrote_is_read_until_they_leave_it() {
+    let docs = Docs::new().await;
+    arm(&*docs.shard(), docs.topology()).await;
+    let mut one = connect(&*docs.shard()).await;
+    let mut other = connect(&*docs.shard()).await;
+    let used = async |link: &mut dyn LockLink, client: u64| {
+        let reads = docs.reads();
+        take(link, client).await.expect("it is free");
+        give_back(link, client).await;
+        docs.reads() - reads
+    };
+    used(&mut *one, 1).await;
+    used(&mut *other, 2).await;
+    assert_eq!(used(&mut *one, 1).await, 1, "it is not as it was");
+    assert_eq!(used(&mut *one, 1).await, 1, "others may use it");
+    used(&mut *one, 1).await;
+    assert_eq!(used(&mut *one, 1).await, 0, "nobody else did");
+}
+
+/// Three connections take, release and confirm three locks, whose documents are forgotten in between, and the shard is armed anew.
+#[test]
+fn tokens_of_a_lock_rise_whoever_drew_them() {
+    for seed in 0..SEEDS {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async {
+            let docs = Docs::new().await;
+            arm(&*docs.shard(), docs.topology()).await;
+            Run::new(&docs, seed).await.go(&docs).await;
+        });
+    }
+}
+
+/// A run of random steps.
+struct Run {
+    random: Random,
+    links: Vec<Box<dyn LockLink>>,
+    locks: [Lock; 3],
+    epoch: u64,
+    steps: Vec<String>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Lock {
+    last: Token,
+    holder: Option<u64>,
+}
+
+impl Run {
+    async fn new(docs: &Docs, seed: u64) -> Self {
+        let shard = docs.shard();
+        let mut links = Vec::new();
+        for _ in 0..3 {
+            links.push(connect(&*shard).await);
+        }
+        Self {
+            random: Random::seeded(seed),
+            links,
+            locks: [Lock::default(); 3],
+            epoch: 5,
+            steps: vec![format!("seed {seed}")],
+        }
+    }
+
+    async fn go(mut self, docs: &Docs) {
+        for step in 1..=STEPS {
+            let (link, which) = (self.random.below(3) as usize, self.random.below(3) as usize);
+            let holder = self.locks[which].holder;
+            let did = match (self.random.below(40), holder) {
+                (0, _) => {
+                    docs.elapse(FORGET_AFTER + LONG).await;
+                    self.locks.iter_mut().for_each(|lock| lock.holder = None);
+                    "all ends".into()
+                }
+                (1, _) => {
+                    docs.elapse(COMMIT_WITHIN).await;
+                    "time goes on".into()
+                }
+                (2, _) if self.locks.iter().all(|lock| lock.holder.is_none()) => {
+                    self.arm(docs).await
+                }
+                (_, Some(holder)) => {
+                    give_back_of(&mut *self.links[link], which, holder).await;
+                    self.locks[which].holder = None;
+                    format!("{link} releases {which}")
+                }
+                (3..8, None) => self.confirm(link, which, step).await,
+                (_, None) => {
+                    let token = take_of(&mut *self.links[link], which, step).await;
+                    self.has(which, step, token.expect("it is free"));
+                    format!("{link} takes {which}")
+                }
+            };
+            self.steps.push(did);
+        }
+    }
+
+    /// Writes a holder whose token is another shard's.
+    async fn confirm(&mut self, link: usize, which: usize, step: u64) -> String {
+        let greatest = self
+            .locks
+            .iter()
+            .map(|lock| lock.last)
+            .max()
+            .unwrap_or_default();
+        let token = Token::from_number(greatest.get() + self.random.below(3_000) + 1);
+        let confirm = Op::Confirm {
+            nonce: nonce(step, 1),
+            label: Label::new("holder"),
+            token,
+            tokens: 1,
+            lease: LONG,
+            install: true,
+        };
+        let asked = [request(&key(which), confirm)];
+        let answers = self.links[link].call(&asked).await.unwrap();
+        assert!(
+            matches!(answers.replies[..], [Reply::Renewed { .. }]),
+            "{:?} {:?}",
+            answers.replies,
+            self.steps
+        );
+        // It may have been granted at this shard, too.
+        if token > self.locks[which].last {
+            self.has(which, step, token);
+        } else {
+            self.locks[which].holder = Some(step);
+        }
+        format!("{link} confirms {which}")
+    }
+
+    async fn arm(&mut self, docs: &Docs) -> String {
+        self.epoch += 1;
+        arm_with(
+            &*docs.shard(),
+            docs.topology(),
+            Epoch(self.epoch),
+            Grace::None,
+        )
+        .await;
+        "the shard is armed anew".into()
+    }
+
+    fn has(&mut self, which: usize, step: u64, token: Token) {
+        let lock = &mut self.locks[which];
+        let steps = &self.steps;
+        assert!(token > lock.last, "{token} after {}: {steps:?}", lock.last);
+        (lock.last, lock.holder) = (token, Some(step));
+    }
+}
+
+/// Two connections draw tokens ahead, for a lock each.
 #[tokio::test]
 async fn no_token_is_granted_twice() {
     let docs = Docs::new().await;
@@ -125,13 +296,13 @@ async fn others_are_seen_on_zookeeper() {
     others_are_seen(&*zookeeper.process(), &*zookeeper.process()).await;
 }
 
-/// Tokens that others drew since the glance are not granted again.
+/// Tokens that others drew since the read are not granted again.
 async fn a_commit_draws_no_token_twice(one: Arc<dyn Store>, other: Arc<dyn Store>) {
     let (first, more) = (Token::new(Epoch(5), 0), 3);
     let token = |count| Token::new(Epoch(5), count);
-    let draw = |after| Draw {
+    let draw = Draw {
         head: Expected::Absent,
-        after,
+        after: first,
         more,
         whole: more,
     };
@@ -140,26 +311,16 @@ async fn a_commit_draws_no_token_twice(one: Arc<dyn Store>, other: Arc<dyn Store
         writes: Vec::new(),
         version,
         tokens,
+        not_before_ms: 0,
         not_after_ms: u64::MAX,
         messages: Vec::new(),
     };
     let mut one = one.open(None).await.unwrap();
     let mut other = other.open(None).await.unwrap();
     let begin = commit(1, TokenChange::Exactly(first));
-    assert_eq!(one.commit(&begin).await.unwrap(), Committed::Done);
-    // The clock has to be seen to go on, first.
-    let mut drawn = 0;
-    let glancing = timeout(SOON, async {
-        loop {
-            one.read(&[], Some(draw(token(drawn)))).await.unwrap();
-            drawn += more;
-            if let Some(glance) = one.glance(true).await {
-                return glance.last;
-            }
-        }
-    });
-    let last = glancing.await.expect("a glance");
-    assert_eq!(last, token(drawn));
+    assert!(one.commit(&begin).await.unwrap().is_done());
+    let last = one.read(&[], None).await.unwrap().last;
+    assert_eq!(last, first);
     let next = |version, after: Token| Commit {
         writes: vec![Write {
             name: Name::Slots(7),
@@ -175,19 +336,18 @@ async fn a_commit_draws_no_token_twice(one: Arc<dyn Store>, other: Arc<dyn Store
             },
         )
     };
-    other.read(&[], Some(draw(last))).await.unwrap();
+    other.read(&[], Some(draw)).await.unwrap();
     let refused = one.commit(&next(2, last)).await.unwrap();
     assert_eq!(refused, Committed::Refused { stale: Vec::new() });
-    assert!(one.glance(true).await.is_none(), "others draw");
     let found = one.read(&[Name::Slots(7)], None).await.unwrap();
     assert_eq!(
         (&found.documents[..], found.last),
-        (&[None][..], token(drawn + more))
+        (&[None][..], token(more))
     );
     let done = one.commit(&next(3, found.last)).await.unwrap();
-    assert_eq!(done, Committed::Done);
+    assert!(done.is_done());
     let found = other.read(&[], None).await.unwrap();
-    assert_eq!(found.last, token(drawn + more + 1));
+    assert_eq!(found.last, token(more + 1));
 }
 
 #[tokio::test]

@@ -21,8 +21,8 @@ use ringfence_coordinator::{
     shard::{
         ConnectionId, ShardError,
         docs::{
-            Commit, Committed, Document, Draw, Draws, Expected, FORGET_AFTER, Found, Glance, Inbox,
-            Name, Page, Session, Store, TokenChange,
+            COMMIT_WITHIN, Commit, Committed, Document, Draw, Draws, Expected, FORGET_AFTER, Found,
+            Glance, Inbox, Name, Page, Session, Store, TokenChange,
         },
     },
 };
@@ -189,7 +189,8 @@ impl State {
         let stale: Vec<Name> = stale.map(|(name, _)| name.clone()).collect();
         let now_ms = self.now_ms();
         let is_overtaken = commit.tokens.is_overtaken(Token::from_number(self.last));
-        if !stale.is_empty() || now_ms > commit.not_after_ms || is_overtaken {
+        let in_time = (commit.not_before_ms..=commit.not_after_ms).contains(&now_ms);
+        if !stale.is_empty() || !in_time || is_overtaken {
             return Committed::Refused { stale };
         }
         for write in &commit.writes {
@@ -212,7 +213,9 @@ impl State {
         let forgotten = now_ms.saturating_sub(FORGET_AFTER.as_millis() as u64);
         self.documents
             .retain(|_, (_, ends_ms)| ends_ms.is_none_or(|ends_ms| ends_ms >= forgotten));
-        Committed::Done
+        Committed::Done {
+            at_ms: Some(now_ms),
+        }
     }
 }
 
@@ -343,16 +346,15 @@ impl Session for Connection {
     }
 
     fn draws(&self) -> Draws {
-        Draws::Both
+        Draws::Commits
     }
 
-    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
+    fn glance(&self) -> Option<Glance> {
         let state = self.shared.state.lock();
         Some(Glance {
             now_ms: state.now_ms(),
             slack_ms: 0,
-            last: Token::from_number(state.last),
-            turn: None,
+            until_ms: state.now_ms() + COMMIT_WITHIN.as_millis() as u64,
         })
     }
 

@@ -154,6 +154,11 @@ impl Fixture for Maria {
         self.move_clock(length.as_millis() as i64).await;
     }
 
+    /// An end counts from the latest that the server's clock may show since a connection last saw it.
+    fn late(&self) -> Duration {
+        Duration::from_millis(252)
+    }
+
     async fn slow_down(&self) {
         let at = |port| -> Arc<dyn Shard> {
             let mut options = options_at(port);

@@ -8,23 +8,24 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use hashbrown::HashMap;
-use tokio::{sync::OwnedMutexGuard, time::sleep};
+use tokio::time::sleep;
 
 use super::{
+    known::{Drawn, KnownLocks, Reserve},
     locks::Locks,
     store::{
-        COMMIT_WITHIN, Commit, Committed, Draw, Expected, Found, Name, Session, TokenChange,
-        WATCHERS, Write,
+        COMMIT_WITHIN, Commit, Committed, Draw, Expected, Found, Glance, Name, Session,
+        TokenChange, WATCHERS, Write,
     },
     view::View,
 };
 use crate::{
-    ids::{Life, Nonce, Token},
+    ids::{Life, Nonce},
     name::LockKey,
     random::Random,
     shard::{
         ConnectionId, Notification, ShardError,
-        rules::{LockState, ToRead, codec, millis},
+        rules::{ToRead, codec, millis},
     },
 };
 
@@ -44,8 +45,8 @@ const PAUSE_DOUBLED: u32 = 7;
 pub(crate) struct Desk {
     pub(super) session: Box<dyn Session>,
     pub(super) view: View,
-    /// Locks as the session wrote them since it last read any.
-    written: HashMap<LockKey, (u64, LockState)>,
+    pub(super) known: KnownLocks,
+    pub(super) reserve: Reserve,
     /// The nonce that last had to wait for each key, and the tokens that it asked for.
     pub(super) waiting: HashMap<LockKey, (Nonce, u32)>,
     random: Arc<Random>,
@@ -58,12 +59,21 @@ pub(super) struct Read {
     pub(super) names: BTreeSet<Name>,
     pub(super) locks: Locks,
     pub(super) now_ms: u64,
-    /// The last token before the draw.
-    pub(super) last: Token,
-    pub(super) drawn: u64,
+    /// The last millisecond at which a commit may depend on it.
+    pub(super) until_ms: u64,
+    /// The tokens that a commit may use.
+    pub(super) drawn: Drawn,
+    pub(super) tokens: Tokens,
     pub(super) head_is_stale: bool,
-    /// Kept until the commit.
-    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// Where the tokens of a read are from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tokens {
+    None,
+    Reserved,
+    /// The read drew them.
+    Drawn,
 }
 
 /// What an attempt changes, apart from its locks.
@@ -83,10 +93,16 @@ impl Read {
             names,
             locks: Locks::default(),
             now_ms: found.now_ms,
-            last: found.last,
-            drawn: found.drawn,
+            until_ms: found.now_ms.saturating_add(millis(COMMIT_WITHIN)),
+            drawn: Drawn {
+                start: found.last,
+                count: found.drawn,
+            },
+            tokens: match found.drawn {
+                0 => Tokens::None,
+                _ => Tokens::Drawn,
+            },
             head_is_stale: found.head_is_stale,
-            _turn: None,
         }
     }
 }
@@ -110,7 +126,8 @@ impl Desk {
         Self {
             session,
             view: View::default(),
-            written: HashMap::new(),
+            known: KnownLocks::default(),
+            reserve: Reserve::default(),
             waiting: HashMap::new(),
             random,
         }
@@ -140,34 +157,43 @@ impl Desk {
         }
     }
 
-    /// As [`read`](Self::read), without a request: if the session wrote all of `keys` itself. `tokens`: some will be drawn.
-    pub(super) async fn recall(
+    /// As [`read`](Self::read), without a request, with `locks` that are known and were last read after so many `draws`. `None`:
+    /// too little else is known.
+    pub(super) fn recall(
         &mut self,
         names: impl Fn(&View) -> BTreeSet<Name>,
-        keys: &BTreeSet<LockKey>,
-        tokens: bool,
+        locks: Locks,
+        draws: u64,
     ) -> Option<Read> {
-        let mut locks = Locks::default();
-        for key in keys {
-            let (version, state) = self.written.get(key)?;
-            locks.recall(key.clone(), *version, state.clone());
-        }
         let mut wanted = BTreeSet::from([Name::Head]);
         wanted.extend(names(&self.view));
         if !self.view.unknown(&wanted).is_empty() {
             return None;
         }
-        let glance = self.session.glance(tokens).await?;
-        self.view.whole.slack_ms = glance.slack_ms;
+        let Glance {
+            now_ms,
+            slack_ms,
+            until_ms,
+        } = self.session.glance()?;
+        self.view.whole.slack_ms = slack_ms;
         self.view.whole.moment = self.session.moment();
+        let head = self.view.version(&Name::Head);
+        let none = Drawn {
+            start: self.view.token().unwrap_or_default(),
+            count: 0,
+        };
+        let (tokens, drawn, until_ms) = match self.reserve.left(head, draws, now_ms + slack_ms) {
+            Some((left, serves_ms)) => (Tokens::Reserved, left, until_ms.min(serves_ms)),
+            None => (Tokens::None, none, until_ms),
+        };
         Some(Read {
             names: wanted,
             locks,
-            now_ms: glance.now_ms,
-            last: glance.last,
-            drawn: 0,
+            now_ms,
+            until_ms,
+            drawn,
+            tokens,
             head_is_stale: false,
-            _turn: glance.turn,
         })
     }
 
@@ -212,9 +238,6 @@ impl Desk {
             let waiting: Vec<_> = keys.iter().filter_map(its_own).collect();
             let mut wanted: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
             wanted.extend(waiting.iter().cloned().map(ticket));
-            if !wanted.is_empty() {
-                self.written.clear();
-            }
             let found = self.session.read(&wanted, draw).await?;
             if found.head_is_stale {
                 self.view = View::default();
@@ -223,7 +246,12 @@ impl Desk {
             self.view.whole.moment = self.session.moment();
             let mut locks = Locks::default();
             for (key, document) in keys.iter().zip(&found.documents) {
+                self.known
+                    .found(key, document.as_ref(), self.reserve.draws());
                 locks.read(key.clone(), document.as_ref())?;
+            }
+            if found.drawn > 0 {
+                self.reserve.drew();
             }
             for ((key, nonce), document) in waiting.iter().zip(&found.documents[keys.len()..]) {
                 locks.read_stay(key, *nonce, document.as_ref())?;
@@ -262,12 +290,12 @@ impl Desk {
         })
     }
 
-    /// Commits what the rules changed, if all that the request depends on is as it was read. Returns whether it was done.
+    /// Commits what the rules changed, if all that the request depends on is as it was read.
     pub(super) fn commit<'a>(
         &'a mut self,
         read: &'a Read,
         changes: Changes,
-    ) -> BoxFuture<'a, Result<bool, ShardError>> {
+    ) -> BoxFuture<'a, Result<Committed, ShardError>> {
         Box::pin(async move {
             let Changes {
                 mut writes,
@@ -295,34 +323,30 @@ impl Desk {
                 // SQL has signed numbers.
                 version: self.random.below(1 << 63),
                 tokens,
-                not_after_ms: until.min(now_ms.saturating_add(millis(COMMIT_WITHIN))),
+                not_before_ms: now_ms,
+                not_after_ms: until.min(read.until_ms),
                 messages: notifications
                     .iter()
                     .map(message)
                     .chain(announcement.map(|text| (WATCHERS, text)))
                     .collect(),
             };
-            match self.session.commit(&commit).await? {
-                Committed::Done => {
+            let committed = self.session.commit(&commit).await?;
+            match &committed {
+                Committed::Done { .. } => {
                     self.view.committed(&commit.writes, commit.version);
                     for (key, state) in read.locks.changed() {
-                        match state.may_be_recalled() {
-                            true => {
-                                let written = (commit.version, state.clone());
-                                self.written.insert(key.clone(), written);
-                            }
-                            false => drop(self.written.remove(key)),
-                        }
+                        self.known.wrote(key, commit.version, state);
                     }
-                    Ok(true)
                 }
                 Committed::Refused { stale } => {
-                    self.view.forget(&stale);
+                    self.view.forget(stale);
+                    self.known.forget(stale);
                     // The rules may have changed them.
                     self.view.forget(imports_in(&read.names));
-                    Ok(false)
                 }
             }
+            Ok(committed)
         })
     }
 }

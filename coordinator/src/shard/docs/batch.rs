@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    attempt::{ATTEMPTS, Changes, Desk, Read, imports_in, overtaken},
+    attempt::{ATTEMPTS, Changes, Desk, Read, Tokens, imports_in, overtaken},
+    known::Drawn,
     locks::Locks,
-    store::{Draw, Draws, Name, TokenChange},
+    store::{Committed, Draw, Draws, Name, TokenChange},
     view::View,
 };
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     ids::Token,
     name::LockKey,
     shard::{
-        Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError,
+        Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError, ShardTime,
         rules::{Batch, ToRead},
         whole::Whole,
     },
@@ -24,34 +25,6 @@ const TOGETHER: u32 = 2;
 
 /// Keys of waiters that a session remembers, at most.
 const WAITING_MAX: usize = 4096;
-
-/// Tokens that were taken from the store, for this attempt alone.
-#[derive(Clone, Copy, Debug)]
-struct Drawn {
-    /// The last one before them.
-    start: Token,
-    count: u64,
-}
-
-impl Drawn {
-    /// The tokens after those of a read: with the ones drawn `before`, if nobody drew any in between.
-    fn of(read: &Read, before: Option<Self>) -> Self {
-        match before.filter(|before| before.end() == read.last) {
-            Some(before) => Self {
-                count: before.count + read.drawn,
-                ..before
-            },
-            None => Self {
-                start: read.last,
-                count: read.drawn,
-            },
-        }
-    }
-
-    fn end(self) -> Token {
-        Token::from_number(self.start.get() + self.count)
-    }
-}
 
 impl Desk {
     /// Applies a batch: in as few commits as it takes, or half by half if it is overtaken.
@@ -95,43 +68,56 @@ impl Desk {
         batch: &[Request],
         attempts: u32,
     ) -> Result<Option<Answers>, ShardError> {
-        // If a request raises the last token, tokens that were drawn before it are of no use.
-        let raises = batch.iter().any(may_raise);
-        let draws = self.session.draws();
-        let asked = match raises {
-            true => 0,
-            false => self.asked(batch, draws),
-        };
-        let first = match draws {
-            Draws::Commits => 0,
-            Draws::Both | Draws::Reads => asked,
-        };
-        let (mut drawn, mut more) = (None, first);
+        self.known.make_room();
+        let mut source = self.first_source(batch);
         let yields = batch.iter().all(is_acquire);
         let mut overtaken = 0;
-        for attempt in 0..attempts {
-            let recalls = attempt == 0 && !raises;
-            match self.attempt(batch, drawn, more, recalls).await? {
+        for _ in 0..attempts {
+            source = match self.attempt(batch, source).await? {
                 Attempted::Done(answers) => return Ok(Some(answers)),
                 Attempted::TakeApart => return Ok(None),
-                Attempted::Short { of, by } => (drawn, more) = (Some(of), by),
+                Attempted::Short { of, by } => Source::Read(Some(of), by),
                 // Tokens must be drawn after the locks were read: a lock may have had others since.
                 Attempted::Overtaken => {
-                    (drawn, more) = (None, asked);
                     overtaken += 1;
                     // Acquisitions give way: all waiters depend on the holder's release and renewals.
                     if yields {
                         self.pause(overtaken).await;
                     }
+                    Source::Read(None, self.asked(batch))
                 }
-            }
+            };
         }
         Ok(None)
     }
 
+    /// Where the first attempt has locks and tokens from.
+    fn first_source(&mut self, batch: &[Request]) -> Source {
+        let asked = self.asked(batch);
+        let raises = batch.iter().any(may_raise);
+        let known = (!raises).then(|| self.known_locks(batch)).flatten();
+        let draws = self.session.draws();
+        match known {
+            Some((locks, draws)) => {
+                let recalled = self.recall(|view| names_of(view, batch), locks, draws);
+                match recalled.filter(|read| read.drawn.count >= asked) {
+                    Some(read) => Source::Known(Box::new(read)),
+                    None if asked == 0 => Source::Read(None, 0),
+                    None => Source::Read(None, asked + self.reserve.ahead(asked)),
+                }
+            }
+            None if draws == Draws::Commits && !raises => Source::Commit,
+            None => Source::Read(None, asked),
+        }
+    }
+
     /// The tokens that `batch` takes, probably: a waiter still waits, mostly; and when it releases the lock, the next one takes as
-    /// many.
-    fn asked(&self, batch: &[Request], draws: Draws) -> u64 {
+    /// many. If a request raises the last token, none: tokens that were drawn before it are of no use.
+    fn asked(&self, batch: &[Request]) -> u64 {
+        if batch.iter().any(may_raise) {
+            return 0;
+        }
+        let draws = self.session.draws();
         let tokens = batch.iter().map(|request| {
             let waiting = self.waiting.get(&request.key);
             match (&request.op, waiting) {
@@ -145,19 +131,25 @@ impl Desk {
         tokens.sum()
     }
 
-    /// Reads what `batch` depends on, and draws `more` tokens. `recalls`: does without, if it can.
-    async fn read_for(
-        &mut self,
-        batch: &[Request],
-        drawn: Option<Drawn>,
-        more: u64,
-        recalls: bool,
-    ) -> Result<Read, ShardError> {
-        let keys: BTreeSet<LockKey> = batch.iter().map(|request| request.key.clone()).collect();
-        let names = |view: &View| names_of(view, batch);
-        if recalls && let Some(recalled) = self.recall(names, &keys, more > 0).await {
-            return Ok(recalled);
+    /// The locks of `batch` as they are known without a read, if all are, and the most draws before one of them was read.
+    fn known_locks(&self, batch: &[Request]) -> Option<(Locks, u64)> {
+        let (mut locks, mut draws) = (Locks::default(), 0);
+        for key in keys(batch) {
+            let mut its = batch.iter().filter(|request| request.key == key);
+            let known = self.known.recall(&key, its.all(is_acquire))?;
+            draws = draws.max(known.draws);
+            locks.recall(key, known);
         }
+        Some((locks, draws))
+    }
+
+    /// Reads what `batch` depends on, and draws tokens.
+    async fn read_for(&mut self, batch: &[Request], source: Source) -> Result<Read, ShardError> {
+        let (drawn, more) = match source {
+            Source::Known(read) => return Ok(*read),
+            Source::Read(drawn, more) => (drawn, more),
+            Source::Commit => (None, 0),
+        };
         let draw = |view: &View| {
             (more > 0).then(|| Draw {
                 head: view.version(&Name::Head),
@@ -166,7 +158,16 @@ impl Desk {
                 whole: drawn.map_or(0, |drawn| drawn.count) + more,
             })
         };
-        self.read(names, &keys, draw).await
+        let names = |view: &View| names_of(view, batch);
+        let mut read = self.read(names, &keys(batch), draw).await?;
+        // Nobody drew any in between.
+        if let Some(before) = drawn.filter(|before| before.end() == read.drawn.start) {
+            read.drawn = Drawn {
+                count: before.count + read.drawn.count,
+                ..before
+            };
+        }
+        Ok(read)
     }
 
     /// As [`read_for`](Self::read_for). Ends what has ended although the clock does not show it. `None`: the attempt is in
@@ -174,11 +175,9 @@ impl Desk {
     async fn begin(
         &mut self,
         batch: &[Request],
-        drawn: Option<Drawn>,
-        more: u64,
-        recalls: bool,
+        source: Source,
     ) -> Result<Option<Read>, ShardError> {
-        let mut read = self.read_for(batch, drawn, more, recalls).await?;
+        let mut read = self.read_for(batch, source).await?;
         let sees = batch.iter().any(is_acquire);
         if read.head_is_stale || self.tends_grace(read.now_ms, sees).await? {
             return Ok(None);
@@ -192,15 +191,14 @@ impl Desk {
         Ok(Some(read))
     }
 
-    /// Applies `batch` with `drawn` tokens and `more`. `recalls`: without a read, and without a draw, if it can.
     async fn attempt(
         &mut self,
         batch: &[Request],
-        drawn: Option<Drawn>,
-        more: u64,
-        recalls: bool,
+        source: Source,
     ) -> Result<Attempted, ShardError> {
-        let Some(mut read) = self.begin(batch, drawn, more, recalls).await? else {
+        // Only if nobody draws before it.
+        let draws = matches!(source, Source::Commit);
+        let Some(mut read) = self.begin(batch, source).await? else {
             return Ok(Attempted::Overtaken);
         };
         // The shard was quiet when the batch was made.
@@ -208,7 +206,7 @@ impl Desk {
         if 1 + imports + batch.len() > self.session.commit_max() {
             return Ok(Attempted::TakeApart);
         }
-        let drawn = Drawn::of(&read, drawn.filter(|_| more > 0));
+        let drawn = read.drawn;
         self.view.put_token(drawn.start);
         let imports = self.view.imports(&read.names);
         let mut notifications = Vec::new();
@@ -239,8 +237,6 @@ impl Desk {
         // A clock that may be late says nothing about its steps.
         answers.now = answers.now.filter(|_| slack_ms == 0);
         let last = armed.tokens.last();
-        // If nobody draws before it, the commit does.
-        let draws = recalls && self.session.draws() != Draws::Reads;
         if !draws && last_granted(&answers.replies, &notifications) > drawn.end() {
             // Nothing is committed: what the rules proved is not known.
             self.view.forget(imports_in(&read.names));
@@ -260,13 +256,26 @@ impl Desk {
             notifications,
             announcement: None,
         };
-        Ok(match self.commit(&read, changes).await? {
-            true => {
-                self.remember_waiting(batch, &answers.replies);
-                Attempted::Done(answers)
+        let Committed::Done { at_ms } = self.commit(&read, changes).await? else {
+            return Ok(Attempted::Overtaken);
+        };
+        answers.now = at_ms.map(ShardTime).or(answers.now);
+        self.keep_tokens(&read, last);
+        self.remember_waiting(batch, &answers.replies);
+        Ok(Attempted::Done(answers))
+    }
+
+    /// Keeps the tokens that were drawn for `read`, or reserved, and are after `last`.
+    fn keep_tokens(&mut self, read: &Read, last: Token) {
+        let left = read.drawn.after(last);
+        match read.tokens {
+            Tokens::Drawn => {
+                let head = self.view.version(&Name::Head);
+                self.reserve.put(left, head, read.now_ms);
             }
-            false => Attempted::Overtaken,
-        })
+            Tokens::Reserved => self.reserve.keep(left),
+            Tokens::None => {}
+        }
     }
 
     /// Remembers waiters. Their entries outlast a release: a process that waited for a lock often waits for it again.
@@ -308,6 +317,16 @@ fn token_change(drawn: Drawn, last: Token, draws: bool) -> TokenChange {
     }
 }
 
+/// Where an attempt has locks and tokens from.
+enum Source {
+    /// From what is known.
+    Known(Box<Read>),
+    /// From a read that draws so many tokens, beside those that were drawn before.
+    Read(Option<Drawn>, u64),
+    /// From a read, and its commit draws the tokens.
+    Commit,
+}
+
 /// What came of an attempt.
 enum Attempted {
     Done(Answers),
@@ -321,6 +340,11 @@ enum Attempted {
     /// The rules raised the last token, and granted tokens above that. Only a request that does one or the other can be
     /// applied. Nothing was done.
     TakeApart,
+}
+
+/// The keys of a batch.
+fn keys(batch: &[Request]) -> BTreeSet<LockKey> {
+    batch.iter().map(|request| request.key.clone()).collect()
 }
 
 /// The tickets that a batch depends on: those of the first waiters, where it may pass the lock on.

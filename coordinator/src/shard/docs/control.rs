@@ -31,7 +31,7 @@ impl ChangeWhole for Desk {
             self.pause(attempt).await;
             self.view = View::default();
             let (read, is_snapshot) = self.read_whole(needs).await?;
-            self.view.put_token(read.last);
+            self.view.put_token(read.drawn.start);
             let (before, imports) = (self.view.clone(), self.view.imports(&read.names));
             let whole = &mut self.view.whole;
             whole.head.limit_grace(read.now_ms, whole.slack_ms);
@@ -51,7 +51,7 @@ impl ChangeWhole for Desk {
             };
             // One read is one moment.
             let is_answered = is_snapshot && changes.is_empty();
-            if is_answered || self.commit(&read, changes).await? {
+            if is_answered || self.commit(&read, changes).await?.is_done() {
                 return result;
             }
         }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::store::{Document, Expected, Name, Write};
+use super::{
+    known::Recalled,
+    store::{Document, Expected, Name, Write},
+};
 use crate::{
     clock::Moment,
     ids::Nonce,
@@ -80,10 +83,10 @@ impl Locks {
         Ok(())
     }
 
-    /// Puts a document in, as it was written.
-    pub(super) fn recall(&mut self, key: LockKey, version: u64, before: LockState) {
-        let version = Expected::Version(version);
-        self.0.insert(key, Lock::new(version, before, false));
+    /// Puts a document in, as it is known without a read.
+    pub(super) fn recall(&mut self, key: LockKey, known: Recalled) {
+        let Recalled { version, state, .. } = known;
+        self.0.insert(key, Lock::new(version, state, false));
     }
 
     /// The locks that somebody may wait for.

@@ -60,7 +60,7 @@ impl Desk {
             });
             let slots = &self.view.whole.slots;
             let held = rules::scan(armed, slots, scan.epoch, locks, read.now_ms);
-            if self.commit(&read, NOTHING).await? {
+            if self.commit(&read, NOTHING).await?.is_done() {
                 return Ok(ScanPage {
                     grace_left,
                     held,
@@ -90,7 +90,7 @@ impl Desk {
                 lock.is_some_and(|lock| lock.held(armed, now_ms).is_some())
             };
             let held = rules::still_held(armed, &self.view.whole.slots, still, is_held, now_ms);
-            if self.commit(&read, NOTHING).await? {
+            if self.commit(&read, NOTHING).await?.is_done() {
                 return Ok(held);
             }
         }

@@ -17,6 +17,7 @@ mod attempt;
 mod batch;
 mod control;
 mod counters;
+mod known;
 mod link;
 mod locks;
 mod migration;

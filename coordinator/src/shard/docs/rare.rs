@@ -157,7 +157,7 @@ impl Session for RareSession {
             .await
     }
 
-    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
+    fn glance(&self) -> Option<Glance> {
         None
     }
 

@@ -1,7 +1,12 @@
 //! What the stores on SQL servers have in common.
 
-use super::store::{Commit, Committed, Expected, Name};
-use crate::shard::ShardError;
+use std::time::Duration;
+
+use super::store::{Commit, Committed, Expected, Glance, Name};
+use crate::{
+    clock::{BootClock, Clock as _, Instant},
+    shard::{ShardError, rules::millis},
+};
 
 /// New documents after which a connection looks for old ones to delete.
 pub(crate) const SWEEP_AFTER: usize = 128;
@@ -14,14 +19,15 @@ pub(crate) fn version(expected: Expected) -> Option<i64> {
     }
 }
 
-/// The meaning of the outcome of `commit`: 0 done, 1 refused, 2 another life, 3 the connection was ended.
+/// The meaning of the outcome of `commit`: 0 done at `at_ms`, 1 refused, 2 another life, 3 the connection was ended.
 pub(crate) fn committed(
     outcome: i32,
+    at_ms: Option<u64>,
     commit: &Commit,
     is_stale: impl Fn(&Name) -> bool,
 ) -> Result<Committed, ShardError> {
     match outcome {
-        0 => Ok(Committed::Done),
+        0 => Ok(Committed::Done { at_ms }),
         1 => {
             let all = commit.expectations().map(|(name, _)| name);
             let stale = all.filter(|name| is_stale(name)).cloned().collect();
@@ -37,7 +43,46 @@ pub(crate) fn committed(
 /// How many documents `commit` made.
 pub(crate) fn made(committed: &Committed, commit: &Commit) -> usize {
     match committed {
-        Committed::Done => commit.makes(),
+        Committed::Done { .. } => commit.makes(),
         Committed::Refused { .. } => 0,
+    }
+}
+
+/// The server's clock, as a connection last saw it.
+#[derive(Debug, Default)]
+pub(crate) struct SeenClock(Option<(Instant, u64)>);
+
+/// What was seen longer ago says too little: ends would count from much too late a time.
+const SEEN_FOR: Duration = Duration::from_millis(250);
+
+impl SeenClock {
+    /// The time to keep for [`see`](Self::see), before a request is sent.
+    pub(crate) fn sent() -> Instant {
+        BootClock.now()
+    }
+
+    /// The answer to a request sent at `sent` showed this.
+    pub(crate) fn see(&mut self, sent: Instant, ms: u64) {
+        self.0 = Some((sent, ms));
+    }
+
+    /// The same, of a commit.
+    pub(crate) fn see_commit(&mut self, sent: Instant, committed: &Committed) {
+        if let Committed::Done { at_ms: Some(ms) } = committed {
+            self.see(sent, *ms);
+        }
+    }
+
+    /// As [`Session::glance`](super::Session::glance): all the time since the sending may have passed after it was shown.
+    pub(crate) fn glance(&self) -> Option<Glance> {
+        let (sent, now_ms) = self.0?;
+        let since = BootClock.now().since(sent);
+        (since <= SEEN_FOR).then(|| Glance {
+            now_ms,
+            // Both are whole milliseconds.
+            slack_ms: millis(since) + 2,
+            // A clock that has jumped ahead shows more, mostly.
+            until_ms: now_ms + millis(2 * SEEN_FOR),
+        })
     }
 }

@@ -4,7 +4,6 @@ use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_ring::Slot;
-use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     clock::Moment,
@@ -61,7 +60,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 ///   [`Found::now_ms`] by at most [`Found::slack_ms`] more than the time between them. It may be slow.
 /// * **A commit is atomic.** It is done only if every document named has the expected version *at the time of the
 ///   commit*, which no other commit can change until this one is visible, and if the server's clock is not past
-///   [`Commit::not_after_ms`]. Two commits that both change or both check a document are one after the other.
+///   [`Commit::not_after_ms`], nor before [`Commit::not_before_ms`]. Two commits that both change or both check a document are one after the other.
 /// * **Tokens rise.** [`Found::last`] is at least every token that a commit in the snapshot used. A draw adds to the last
 ///   token in one step, after the snapshot was taken: no two draws get the same token.
 /// * A document without an end is never forgotten in a life. One with an end is kept for at least [`FORGET_AFTER`] after
@@ -88,7 +87,7 @@ pub trait Session: fmt::Debug + Send {
     /// Documents that a commit checks or writes, at most.
     fn commit_max(&self) -> usize;
 
-    /// What draws tokens.
+    /// What draws tokens for locks that have to be read.
     fn draws(&self) -> Draws {
         Draws::Reads
     }
@@ -103,9 +102,8 @@ pub trait Session: fmt::Debug + Send {
     /// Reads documents, and draws tokens, unless the head is another than the draw depends on.
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError>;
 
-    /// The clock, and the last token if a commit is to draw `tokens`, as they are known without a request. `None`: a read
-    /// is needed.
-    async fn glance(&mut self, tokens: bool) -> Option<Glance>;
+    /// The clock, as it is known without a request. `None`: a read is needed.
+    fn glance(&self) -> Option<Glance>;
 
     /// Reads at most `limit` documents of locks that are not empty, after `after`, in an order of the store's own.
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError>;
@@ -184,14 +182,12 @@ pub struct Document {
     pub content: String,
 }
 
-/// What draws tokens.
+/// What draws tokens for locks that have to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draws {
-    /// A read.
+    /// The read.
     Reads,
-    /// A read; or a commit, by [`TokenChange::Next`].
-    Both,
-    /// The same. Others draw too, so a read would often be in vain.
+    /// The commit, by [`TokenChange::Next`]: draws compete, so one in a read would often be in vain.
     Commits,
 }
 
@@ -227,18 +223,16 @@ pub struct Found {
     pub documents: Vec<Option<Document>>,
 }
 
-/// What is known without a request.
-#[derive(Debug)]
+/// What is known of the clock without a request.
+#[derive(Clone, Copy, Debug)]
 pub struct Glance {
     /// What the server's clock has shown. Between the glance and any later moment, it goes from this by at most
     /// [`slack_ms`](Self::slack_ms) more than the time between them.
     pub now_ms: u64,
     /// At most [`SLACK_MAX`].
     pub slack_ms: u64,
-    /// The last token, if others have drawn none: [`TokenChange::Next`] tells.
-    pub last: Token,
-    /// While it is kept, no other session of the process draws.
-    pub turn: Option<OwnedMutexGuard<()>>,
+    /// The last millisecond, by the server's clock, at which a commit may depend on this.
+    pub until_ms: u64,
 }
 
 /// A page of documents of locks.
@@ -274,6 +268,9 @@ pub struct Commit {
     pub version: u64,
     /// The last token.
     pub tokens: TokenChange,
+    /// The first millisecond, by the server's clock, at which the commit may be done: a clock that shows less has gone back. Not
+    /// looked at where the clock never does.
+    pub not_before_ms: u64,
     /// The last millisecond, by the server's clock, at which the commit may be done.
     pub not_after_ms: u64,
     /// Messages to send if it is done.
@@ -343,10 +340,20 @@ impl TokenChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     /// It was done.
-    Done,
+    Done {
+        /// The server's clock then. `None`: it has none of its own.
+        at_ms: Option<u64>,
+    },
     /// It came too late, or these documents were not as expected, and perhaps others. Nothing was done.
     Refused {
         /// Some of the documents.
         stale: Vec<Name>,
     },
+}
+
+impl Committed {
+    /// Whether it was done.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done { .. })
+    }
 }

@@ -123,12 +123,13 @@ BEGIN
   SELECT ifnull(max(concat(l.id, `{p}_server`())) = its_life, false), now_ms FROM `{p}_life` l;
 END
 //
--- Writes documents if all are as expected, and it is not too late. A version that is NULL: there is no document.
+-- Writes documents if all are as expected, and it is neither too early nor too late. A version that is NULL: there is no document.
 -- The contents are parts of one text: read as JSON, long ones take many times as long.
--- outcome 0: done; 1: refused, see the stale names; 2: another life; 3: the connection was ended.
+-- outcome 0: done at the time; 1: refused, see the stale names; 2: another life; 3: the connection was ended.
 CREATE OR REPLACE PROCEDURE `{p}_commit`(
-  its_life varchar(255), gate bigint, not_after_ms bigint, new_version bigint, at_least bigint, exactly bigint,
-  changes_head boolean, locked longtext, expected longtext, written longtext,
+  its_life varchar(255), gate bigint, not_before_ms bigint, not_after_ms bigint, new_version bigint, at_least bigint,
+  exactly bigint,
+  changes_head boolean, locked longtext, expected longtext, checked longtext, written longtext,
   contents longtext CHARACTER SET utf8mb4, messages longtext CHARACTER SET utf8mb4)
 SQL SECURITY INVOKER
 `whole`: BEGIN
@@ -139,7 +140,7 @@ SQL SECURITY INVOKER
   DECLARE EXIT HANDLER FOR 1062, 1213, 1205
   BEGIN
     ROLLBACK;
-    SELECT 1, NULL;
+    SELECT 1, NULL, NULL;
   END;
   -- Otherwise the next request would commit a part of this one.
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -154,7 +155,7 @@ SQL SECURITY INVOKER
     LEFT JOIN `{p}_documents` d ON d.name = unhex(e.name)
     WHERE NOT d.version <=> e.version;
   IF stale IS NOT NULL THEN
-    SELECT 1, stale;
+    SELECT 1, stale, NULL;
     LEAVE `whole`;
   END IF;
   START TRANSACTION;
@@ -166,33 +167,34 @@ SQL SECURITY INVOKER
   END IF;
   IF NOT present <=> its_life THEN
     ROLLBACK;
-    SELECT 2, NULL;
+    SELECT 2, NULL, NULL;
     LEAVE `whole`;
   END IF;
   SELECT count(g.id) INTO there FROM `{p}_gates` g WHERE g.id = gate FOR UPDATE;
   IF there = 0 THEN
     ROLLBACK;
-    SELECT 3, NULL;
+    SELECT 3, NULL, NULL;
     LEAVE `whole`;
   END IF;
-  -- In the order of their names, so that no two commits wait for each other.
-  SELECT count(d.version) INTO there
-    FROM json_table(locked, '$[*]' COLUMNS (name varchar(2048) PATH '$')) n
-    STRAIGHT_JOIN `{p}_documents` d FORCE INDEX (PRIMARY) ON d.name = unhex(n.name)
-    FOR UPDATE;
+  -- What is written is locked by that, in the order of names, so that no two commits wait for each other; and so is all, if
+  -- something else is checked beside the head.
+  IF json_length(locked) > 0 THEN
+    SELECT count(d.version) INTO there
+      FROM json_table(locked, '$[*]' COLUMNS (name varchar(2048) PATH '$')) n
+      STRAIGHT_JOIN `{p}_documents` d FORCE INDEX (PRIMARY) ON d.name = unhex(n.name)
+      FOR UPDATE;
+  END IF;
   SELECT json_arrayagg(e.name) INTO stale
-    FROM json_table(expected, '$[*]' COLUMNS (name varchar(2048) PATH '$.n', version bigint PATH '$.v')) e
+    FROM json_table(checked, '$[*]' COLUMNS (name varchar(2048) PATH '$.n', version bigint PATH '$.v')) e
     LEFT JOIN `{p}_documents` d ON d.name = unhex(e.name)
     WHERE NOT d.version <=> e.version;
-  SET at_ms = `{p}_clock_ms`(now(3));
-  IF stale IS NOT NULL OR at_ms > not_after_ms THEN
+  IF stale IS NOT NULL THEN
     ROLLBACK;
-    SELECT 1, stale;
+    SELECT 1, stale, NULL;
     LEAVE `whole`;
   END IF;
-  UPDATE `{p}_gates` g SET g.used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
   SET wanted = json_length(written);
-  -- Not one that was made since it was found to be absent.
+  -- Not one that was written, or made, since it was found to be as expected.
   UPDATE json_table(written, '$[*]' COLUMNS (
       name varchar(2048) PATH '$.n', at bigint PATH '$.at', length bigint PATH '$.len', ends_ms bigint PATH '$.e',
       version bigint PATH '$.v', is_any boolean PATH '$.any')) w
@@ -204,17 +206,19 @@ SQL SECURITY INVOKER
     INSERT INTO `{p}_documents` (name, version, content, ends_ms)
       SELECT unhex(w.name), new_version, substring(contents, w.at, w.length), w.ends_ms
       FROM json_table(written, '$[*]' COLUMNS (
-        name varchar(2048) PATH '$.n', at bigint PATH '$.at', length bigint PATH '$.len', ends_ms bigint PATH '$.e')) w
+        name varchar(2048) PATH '$.n', at bigint PATH '$.at', length bigint PATH '$.len', ends_ms bigint PATH '$.e',
+        version bigint PATH '$.v')) w
       LEFT JOIN `{p}_documents` d ON d.name = unhex(w.name)
-      WHERE d.name IS NULL ORDER BY w.name;
+      WHERE d.name IS NULL AND w.version IS NULL ORDER BY w.name;
     SET made = made + row_count();
-    -- One was made meanwhile.
-    IF made < wanted THEN
-      ROLLBACK;
-      SELECT 1, NULL;
-      LEAVE `whole`;
-    END IF;
   END IF;
+  SET at_ms = `{p}_clock_ms`(now(3));
+  IF made < wanted OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN
+    ROLLBACK;
+    SELECT 1, NULL, NULL;
+    LEAVE `whole`;
+  END IF;
+  UPDATE `{p}_gates` g SET g.used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
   IF exactly IS NOT NULL THEN
     UPDATE `{p}_tokens` t SET t.last = exactly;
   ELSEIF at_least IS NOT NULL THEN
@@ -226,7 +230,7 @@ SQL SECURITY INVOKER
       place FOR ORDINALITY, client char(32) PATH '$.to', text longtext CHARACTER SET utf8mb4 PATH '$.text')) m
     ORDER BY m.place;
   COMMIT;
-  SELECT 0, NULL;
+  SELECT 0, NULL, at_ms;
 END
 //
 -- Deletes documents that ended a while ago, among some after the name, and messages that nobody takes. Tells where it

@@ -17,7 +17,7 @@ use crate::{
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
             TokenChange,
-            sql::{SWEEP_AFTER, committed, made, version},
+            sql::{SWEEP_AFTER, SeenClock, committed, made, version},
         },
     },
 };
@@ -38,6 +38,7 @@ pub(super) struct MysqlSession {
     swept: Vec<u8>,
     /// When a session of the process last wrote something.
     wrote: watch::Sender<Instant>,
+    clock: SeenClock,
 }
 
 impl MysqlSession {
@@ -60,6 +61,7 @@ impl MysqlSession {
             made: 0,
             swept: Vec::new(),
             wrote: wrote.clone(),
+            clock: SeenClock::default(),
         })
     }
 
@@ -109,10 +111,12 @@ impl Session for MysqlSession {
             draw.map_or(0, |draw| draw.more).into(),
             draw.map_or(0, |draw| draw.whole).into(),
         ];
+        let sent = SeenClock::sent();
         let (rows, last) = self.wire.call("read", arguments).await?;
         let (is_alive, now_ms, last, drawn, head_is_stale): (bool, u64, u64, u64, bool) =
             self.wire.read("read", last)?;
         alive(is_alive)?;
+        self.clock.see(sent, now_ms);
         let document = |row: Row| -> Result<Option<Document>, ShardError> {
             let (version, content): (Option<u64>, Option<String>) = self.wire.read("read", row)?;
             let both = version.zip(content);
@@ -128,9 +132,8 @@ impl Session for MysqlSession {
         })
     }
 
-    /// Commits draw no tokens here, and nearly all batches want some.
-    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
-        None
+    fn glance(&self) -> Option<Glance> {
+        self.clock.glance()
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
@@ -171,7 +174,7 @@ impl Session for MysqlSession {
             TokenChange::None => (None, None),
             TokenChange::AtLeast(last) => (Some(last.as_i64()), None),
             TokenChange::Exactly(last) => (None, Some(last.as_i64())),
-            // There was no glance.
+            // Reads draw here.
             TokenChange::Next { .. } => {
                 let stale = Vec::new();
                 return Ok(Committed::Refused { stale });
@@ -180,6 +183,7 @@ impl Session for MysqlSession {
         let Lists {
             locked,
             expected,
+            checked,
             written,
             contents,
             messages,
@@ -187,6 +191,7 @@ impl Session for MysqlSession {
         let arguments = vec![
             self.life_argument(),
             self.id.0.into(),
+            commit.not_before_ms.into(),
             i64::try_from(commit.not_after_ms)
                 .unwrap_or(i64::MAX)
                 .into(),
@@ -196,16 +201,21 @@ impl Session for MysqlSession {
             commit.writes_head().into(),
             list(&locked),
             list(&expected),
+            list(&checked),
             list(&written),
             contents.into(),
             list(&messages),
         ];
+        let sent = SeenClock::sent();
         let (_, row) = self.wire.call("commit", arguments).await?;
-        let (outcome, stale): (i32, Option<String>) = self.wire.read("commit", row)?;
+        let (outcome, stale, at_ms): (i32, Option<String>, Option<u64>) =
+            self.wire.read("commit", row)?;
         let stale: Vec<String> = stale
             .and_then(|stale| serde_json::from_str(&stale).ok())
             .unwrap_or_default();
-        let committed = committed(outcome, commit, |name| stale.contains(&hex(name)))?;
+        let is_stale = |name: &Name| stale.contains(&hex(name));
+        let committed = committed(outcome, at_ms, commit, is_stale)?;
+        self.clock.see_commit(sent, &committed);
         self.made += made(&committed, commit);
         Ok(committed)
     }
@@ -219,9 +229,11 @@ fn list(values: &impl Serialize) -> Value {
 
 /// A commit's documents, and its messages.
 struct Lists<'a> {
-    /// All, in the order of their names, but the head: it has a lock of its own.
+    /// All, in the order of their names, but the head, which has a lock of its own; none, if the others are written.
     locked: Vec<String>,
     expected: Vec<Its>,
+    /// Those that are not written.
+    checked: Vec<Its>,
     written: Vec<Written>,
     /// The contents of all that are written, one after the other.
     contents: String,
@@ -258,18 +270,27 @@ impl<'a> Lists<'a> {
             n: hex(name),
             v: version(expected),
         };
-        let writes = commit.writes.iter();
-        let replaced = writes.clone().map(|write| (&write.name, write.expected));
-        let checked = commit.checks.iter().map(|(name, its)| (name, *its));
-        let all: Vec<_> = checked.chain(replaced).collect();
-        let locked = all.iter().filter(|(name, _)| **name != Name::Head);
-        let mut locked: Vec<String> = locked.map(|(name, _)| hex(name)).collect();
-        locked.sort_unstable();
-        let expected = all
-            .iter()
-            .filter(|(_, expected)| *expected != Expected::Any);
+        let its_all = |all: &[(&Name, Expected)]| {
+            let expected = all.iter().filter(|(_, its)| *its != Expected::Any);
+            expected
+                .map(|(name, expected)| its(name, *expected))
+                .collect()
+        };
+        let all: Vec<_> = commit.expectations().collect();
+        let checked = &all[..commit.checks.len()];
+        let locks = |all: &[(&Name, Expected)]| {
+            let locked = all.iter().filter(|(name, _)| **name != Name::Head);
+            locked.map(|(name, _)| hex(name)).collect()
+        };
+        let mut locked: Vec<String> = locks(checked);
+        if !locked.is_empty() {
+            locked = locks(&all);
+            locked.sort_unstable();
+        }
+        let mut writes: Vec<_> = commit.writes.iter().collect();
+        writes.sort_unstable_by_key(|write| write.name.to_bytes());
         let (mut contents, mut at) = (String::new(), 1);
-        let written = writes.map(|write| {
+        let written = writes.into_iter().map(|write| {
             contents.push_str(&write.content);
             let len = write.content.chars().count();
             at += len;
@@ -288,9 +309,8 @@ impl<'a> Lists<'a> {
         });
         Self {
             locked,
-            expected: expected
-                .map(|(name, expected)| its(name, *expected))
-                .collect(),
+            expected: its_all(&all),
+            checked: its_all(checked),
             written: written.collect(),
             contents,
             messages: messages.collect(),

@@ -37,6 +37,7 @@ pub(super) const COMMIT: Function = Function(
         Type::INT8,
         Type::INT8,
         Type::INT8,
+        Type::INT8,
         Type::BYTEA_ARRAY,
         Type::INT8_ARRAY,
         Type::BYTEA_ARRAY,

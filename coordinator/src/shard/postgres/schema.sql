@@ -163,14 +163,14 @@ BEGIN
       WHERE d.version IS DISTINCT FROM e.version);
 END $$;
 
--- Writes documents if all are as expected, and it is not too late. A version that is NULL: there is no document.
--- outcome 0: done; 1: refused, see stale; 2: another life; 3: the connection was ended.
+-- Writes documents if all are as expected, and it is neither too early nor too late. A version that is NULL: there is no document.
+-- outcome 0: done at done_ms; 1: refused, see stale; 2: another life; 3: the connection was ended.
 CREATE OR REPLACE FUNCTION {schema}.commit(
-  its_life text, gate bigint, patience text, not_after_ms bigint, new_version bigint,
+  its_life text, gate bigint, patience text, not_before_ms bigint, not_after_ms bigint, new_version bigint,
   at_least bigint, exactly bigint, checked bytea[], checked_versions bigint[],
   written bytea[], written_any boolean[], written_versions bigint[], contents text[], ends bigint[],
   channels text[], messages text[],
-  OUT outcome integer, OUT stale bytea[])
+  OUT outcome integer, OUT stale bytea[], OUT done_ms bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 DECLARE
   at_ms bigint;
@@ -209,33 +209,41 @@ BEGIN
     RETURN;
   END IF;
   outcome := 1;
-  -- In order, so that no two commits wait for each other.
-  PERFORM 1 FROM {schema}.documents d WHERE d.name = ANY (array_remove(checked || written, 'head'))
-    ORDER BY d.name FOR UPDATE;
-  stale := {schema}.stale(checked, checked_versions, written, written_any, written_versions);
-  at_ms := {schema}.clock_ms(clock_timestamp());
-  IF stale IS NOT NULL OR at_ms > not_after_ms THEN
-    PERFORM set_config('synchronous_commit', 'off', true);
-    RETURN;
+  -- What is written is locked by that, in order, so that no two commits wait for each other; and so is all, if something
+  -- else is checked beside the head.
+  IF cardinality(array_remove(checked, 'head')) > 0 THEN
+    PERFORM 1 FROM {schema}.documents d WHERE d.name = ANY (array_remove(checked || written, 'head'))
+      ORDER BY d.name FOR UPDATE;
+    stale := {schema}.stale(checked, checked_versions, '{}', '{}', '{}');
+    IF stale IS NOT NULL THEN
+      PERFORM set_config('synchronous_commit', 'off', true);
+      RETURN;
+    END IF;
   END IF;
-  UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
-  -- Not one that was made since it was found to be absent.
+  -- Not one that was written, or made, since it was found to be as expected.
   UPDATE {schema}.documents d SET version = new_version, content = w.content, ends_ms = w.ends_ms
     FROM unnest(written, contents, ends, written_versions, written_any) AS w (name, content, ends_ms, version, is_any)
     WHERE d.name = w.name AND (w.is_any OR d.version = w.version);
   GET DIAGNOSTICS updated = ROW_COUNT;
+  inserted := 0;
   IF updated < cardinality(written) THEN
     INSERT INTO {schema}.documents (name, version, content, ends_ms)
       SELECT w.name, new_version, w.content, w.ends_ms
-      FROM unnest(written, contents, ends) AS w (name, content, ends_ms)
+      FROM unnest(written, contents, ends, written_versions) AS w (name, content, ends_ms, version)
       LEFT JOIN {schema}.documents d ON d.name = w.name
-      WHERE d.name IS NULL ORDER BY w.name
+      WHERE d.name IS NULL AND w.version IS NULL ORDER BY w.name
       ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS inserted = ROW_COUNT;
-    IF updated + inserted < cardinality(written) THEN
-      RAISE EXCEPTION 'a document was made meanwhile' USING ERRCODE = 'serialization_failure';
-    END IF;
   END IF;
+  at_ms := {schema}.clock_ms(clock_timestamp());
+  IF updated + inserted < cardinality(written) OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN
+    IF updated + inserted > 0 THEN
+      RAISE EXCEPTION 'the documents have changed, or it is too late' USING ERRCODE = 'serialization_failure';
+    END IF;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    RETURN;
+  END IF;
+  UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
   IF exactly IS NOT NULL THEN
     UPDATE {schema}.tokens t SET last = exactly;
   ELSIF at_least IS NOT NULL THEN
@@ -245,6 +253,7 @@ BEGIN
   PERFORM pg_notify(m.channel, m.place || ' ' || m.message)
     FROM unnest(channels, messages) WITH ORDINALITY AS m (channel, message, place);
   outcome := 0;
+  done_ms := at_ms;
 END $$;
 
 -- Deletes documents that ended a while ago, among some after the name; returns where it stopped, or NULL at the end.

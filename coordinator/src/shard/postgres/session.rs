@@ -19,8 +19,8 @@ use crate::{
         ConnectionId, ShardError,
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
-            TokenChange,
-            sql::{SWEEP_AFTER, committed, made, version},
+            TokenChange, Write,
+            sql::{SWEEP_AFTER, SeenClock, committed, made, version},
         },
     },
 };
@@ -39,6 +39,7 @@ pub(super) struct PostgresSession {
     made: usize,
     /// Where that sweep stopped.
     swept: Vec<u8>,
+    clock: SeenClock,
 }
 
 struct Calls {
@@ -91,6 +92,7 @@ impl PostgresSession {
             is_durable: row.get(2),
             made: 0,
             swept: Vec::new(),
+            clock: SeenClock::default(),
         })
     }
 
@@ -102,7 +104,9 @@ impl PostgresSession {
     fn committed(&mut self, commit: &Commit, row: &Row) -> Result<Committed, ShardError> {
         let stale: Option<Vec<Vec<u8>>> = row.get(1);
         let stale = stale.unwrap_or_default();
-        let committed = committed(row.get(0), commit, |name| stale.contains(&name.to_bytes()))?;
+        let at_ms = row.get::<_, Option<i64>>(2).map(|at_ms| at_ms as u64);
+        let is_stale = |name: &Name| stale.contains(&name.to_bytes());
+        let committed = committed(row.get(0), at_ms, commit, is_stale)?;
         self.made += made(&committed, commit);
         Ok(committed)
     }
@@ -155,6 +159,7 @@ impl Session for PostgresSession {
         let more = draw.map_or(0, |draw| number(draw.more));
         let whole = draw.map_or(0, |draw| number(draw.whole));
         let (life, patience, read) = (self.life.as_str(), &self.patience, &self.calls.read);
+        let sent = SeenClock::sent();
         let found = self.wire.ask(|client| async move {
             let arguments: [&(dyn ToSql + Sync); 7] =
                 [&life, &named, &head, &after, &more, &whole, patience];
@@ -168,8 +173,10 @@ impl Session for PostgresSession {
         let contents: Option<Vec<Option<String>>> = row.get(6);
         let versions = versions.into_iter().flatten();
         let documents = versions.zip(contents.into_iter().flatten());
+        let now_ms = row.get::<_, i64>(1) as u64;
+        self.clock.see(sent, now_ms);
         Ok(Found {
-            now_ms: row.get::<_, i64>(1) as u64,
+            now_ms,
             slack_ms: 0,
             last: Token::from_number(row.get::<_, i64>(2) as u64),
             drawn: row.get::<_, i64>(3) as u64,
@@ -183,9 +190,8 @@ impl Session for PostgresSession {
         })
     }
 
-    /// Commits draw no tokens here, and nearly all batches want some.
-    async fn glance(&mut self, _tokens: bool) -> Option<Glance> {
-        None
+    fn glance(&self) -> Option<Glance> {
+        self.clock.glance()
     }
 
     async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
@@ -236,12 +242,13 @@ impl Session for PostgresSession {
             TokenChange::None => (None, None),
             TokenChange::AtLeast(last) => (Some(last.as_i64()), None),
             TokenChange::Exactly(last) => (None, Some(last.as_i64())),
-            // There was no glance.
+            // Reads draw here.
             TokenChange::Next { .. } => {
                 let stale = Vec::new();
                 return Ok(Committed::Refused { stale });
             }
         };
+        let not_before_ms = commit.not_before_ms as i64;
         let not_after_ms = i64::try_from(commit.not_after_ms).unwrap_or(i64::MAX);
         let messages = commit.messages.iter();
         let (channels, messages): (Vec<_>, Vec<_>) = messages
@@ -250,11 +257,13 @@ impl Session for PostgresSession {
         let (life, gate) = (self.life.as_str(), self.id.0 as i64);
         let new_version = commit.version as i64;
         let (patience, call) = (&self.patience, &self.calls.commit);
+        let sent = SeenClock::sent();
         let done = self.wire.ask(|client| async move {
-            let arguments: [&(dyn ToSql + Sync); 16] = [
+            let arguments: [&(dyn ToSql + Sync); 17] = [
                 &life,
                 &gate,
                 patience,
+                &not_before_ms,
                 &not_after_ms,
                 &new_version,
                 &at_least,
@@ -272,7 +281,11 @@ impl Session for PostgresSession {
             call.row(client, &arguments).await
         });
         match done.await? {
-            Ok(row) => self.committed(commit, &row),
+            Ok(row) => {
+                let committed = self.committed(commit, &row)?;
+                self.clock.see_commit(sent, &committed);
+                Ok(committed)
+            }
             Err(error) if is_conflict(&error) => {
                 let stale = Vec::new();
                 Ok(Committed::Refused { stale })
@@ -295,7 +308,10 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn of(Commit { checks, writes, .. }: &'a Commit) -> Self {
-        let (checks, writes) = (checks.iter(), writes.iter());
+        let checks = checks.iter();
+        let mut writes: Vec<&Write> = writes.iter().collect();
+        writes.sort_unstable_by_key(|write| write.name.to_bytes());
+        let writes = writes.into_iter();
         let end = |ends_ms| ends_ms as i64;
         let is_any = |expected| expected == Expected::Any;
         Self {

@@ -5,7 +5,7 @@ use ringfence_conformance::store;
 use super::{Mutant, assert_needed, property};
 use crate::{docs::held_up, mariadb_fixture::Maria};
 
-const MUTANTS: [Mutant<Maria>; 18] = [
+const MUTANTS: [Mutant<Maria>; 19] = [
     (
         "IF NOT present <=> its_life THEN",
         "IF false THEN",
@@ -47,19 +47,24 @@ const MUTANTS: [Mutant<Maria>; 18] = [
         property!(held_up::a_change_of_the_head_waits_for_commits_that_depend_on_it),
     ),
     (
-        "ON d.name = unhex(n.name)\n    FOR UPDATE;",
+        "ON d.name = unhex(n.name)\n      FOR UPDATE;",
         "ON d.name = unhex(n.name);",
         property!(held_up::a_change_of_a_document_waits_for_commits_that_check_it),
     ),
     (
-        "WHERE NOT d.version <=> e.version;\n  SET at_ms",
-        "WHERE false;\n  SET at_ms",
+        "WHERE NOT d.version <=> e.version;\n  IF stale IS NOT NULL THEN\n    ROLLBACK;",
+        "WHERE false;\n  IF stale IS NOT NULL THEN\n    ROLLBACK;",
         property!(held_up::a_commit_behind_a_change_of_what_it_checks_is_refused),
     ),
     (
-        "OR at_ms > not_after_ms THEN",
-        "THEN",
+        "OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN",
+        "OR at_ms < not_before_ms THEN",
         property!(store::a_commit_that_comes_too_late_does_nothing),
+    ),
+    (
+        "OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN",
+        "OR at_ms > not_after_ms THEN",
+        property!(store::a_commit_under_a_clock_that_went_back_does_nothing),
     ),
     (
         "WHERE w.is_any OR d.version = w.version;",
@@ -67,8 +72,8 @@ const MUTANTS: [Mutant<Maria>; 18] = [
         property!(store::of_commits_at_once_that_make_one_document_one_is_done),
     ),
     (
-        "IF made < wanted THEN\n      ROLLBACK;",
-        "IF false THEN\n      ROLLBACK;",
+        "IF made < wanted OR",
+        "IF",
         property!(store::of_commits_at_once_that_make_one_document_one_is_done),
     ),
     (

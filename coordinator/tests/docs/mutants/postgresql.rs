@@ -9,7 +9,7 @@ use crate::{
     postgres_fixture::Postgres,
 };
 
-const MUTANTS: [Mutant<Postgres>; 20] = [
+const MUTANTS: [Mutant<Postgres>; 21] = [
     (
         "IF {schema}.present_life() IS DISTINCT FROM its_life THEN",
         "IF false THEN",
@@ -56,8 +56,8 @@ const MUTANTS: [Mutant<Postgres>; 20] = [
         property!(held_up::a_change_of_a_document_waits_for_commits_that_check_it),
     ),
     (
-        "FOR UPDATE;\n  stale := ",
-        "FOR UPDATE;\n  PERFORM ",
+        "FOR UPDATE;\n    stale := ",
+        "FOR UPDATE;\n    PERFORM ",
         property!(held_up::a_commit_behind_a_change_of_what_it_checks_is_refused),
     ),
     (
@@ -66,9 +66,14 @@ const MUTANTS: [Mutant<Postgres>; 20] = [
         property!(store::a_commit_is_refused_whole_if_a_document_is_not_as_expected),
     ),
     (
-        "OR at_ms > not_after_ms THEN",
-        "THEN",
+        "OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN",
+        "OR at_ms < not_before_ms THEN",
         property!(store::a_commit_that_comes_too_late_does_nothing),
+    ),
+    (
+        "OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN",
+        "OR at_ms > not_after_ms THEN",
+        property!(store::a_commit_under_a_clock_that_went_back_does_nothing),
     ),
     (
         "AND (w.is_any OR d.version = w.version);",
@@ -76,8 +81,8 @@ const MUTANTS: [Mutant<Postgres>; 20] = [
         property!(store::of_commits_at_once_that_make_one_document_one_is_done),
     ),
     (
-        "IF updated + inserted < cardinality(written) THEN",
-        "IF false THEN",
+        "IF updated + inserted < cardinality(written) OR",
+        "IF",
         property!(store::of_commits_at_once_that_make_one_document_one_is_done),
     ),
     (

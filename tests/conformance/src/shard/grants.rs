@@ -78,25 +78,23 @@ pub(super) async fn assert_full(desk: &mut Desk, key: &LockKey, grant: (Nonce, T
     assert!(found.remaining > LONG - Duration::from_secs(5), "{found:?}");
 }
 
-/// Tokens order all grants of a shard.
-pub async fn tokens_rise_across_keys_releases_and_expiry(fixture: &dyn Fixture) {
-    let mut tokens = Vec::new();
+/// Tokens order all grants of a key.
+pub async fn tokens_of_a_key_rise_across_releases_and_expiry(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
+        let mut tokens = [Vec::new(), Vec::new()];
         let (one, other, holder) = (desk.key("one"), desk.key("other"), nonce());
-        tokens.push(desk.granted(&one, holder, LONG).await);
-        tokens.push(desk.granted(&other, nonce(), SHORT).await);
+        tokens[0].push(desk.granted(&one, holder, LONG).await);
+        tokens[1].push(desk.granted(&other, nonce(), SHORT).await);
         assert_eq!(
             desk.release(&one, holder).await,
             Reply::Released { held: true }
         );
-        tokens.push(desk.granted(&one, nonce(), LONG).await);
+        tokens[0].push(desk.granted(&one, nonce(), LONG).await);
         fixture.elapse(PAST_SHORT).await;
-        tokens.push(desk.granted(&other, nonce(), LONG).await);
+        tokens[1].push(desk.granted(&other, nonce(), LONG).await);
+        let rise = |its: &Vec<Token>| its.is_sorted_by(|earlier, later| earlier < later);
+        assert!(tokens.iter().all(rise), "{tokens:?}");
     }
-    assert!(
-        tokens.is_sorted_by(|earlier, later| earlier < later),
-        "{tokens:?}"
-    );
 }
 
 /// Leases end, and the tokens outlive them.

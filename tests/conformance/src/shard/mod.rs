@@ -172,7 +172,7 @@ macro_rules! lock_conformance {
             a_held_key_refuses_another_nonce,
             a_repeated_acquire_finds_the_same_token_and_a_full_lease,
             a_renewal_gives_a_full_lease_and_keeps_the_token,
-            tokens_rise_across_keys_releases_and_expiry,
+            tokens_of_a_key_rise_across_releases_and_expiry,
             an_expired_lease_is_free_and_the_next_token_is_higher,
             a_stale_nonce_can_neither_renew_nor_release,
             a_second_release_finds_nothing,

@@ -30,7 +30,7 @@ pub(crate) fn refusal(
     }
     if is_repeated && !commit.writes.is_empty() {
         return match is_done {
-            true => Ok(Some(Committed::Done)),
+            true => Ok(Some(Committed::Done { at_ms: None })),
             false => Err(ShardError::NoReply {
                 reason: "the server that was asked first gave no answer".into(),
             }),

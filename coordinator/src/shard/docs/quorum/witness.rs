@@ -9,7 +9,7 @@ use crate::{
     clock::{Clock, Instant, Moment},
     ids::Token,
     shard::{
-        docs::{Draws, Glance, SLACK_MAX},
+        docs::{COMMIT_WITHIN, Glance, SLACK_MAX},
         rules::millis,
     },
 };
@@ -21,7 +21,7 @@ pub(crate) struct Witness<R> {
     /// Whether there are locks: the home of a topology needs no clock.
     pub(crate) keeps_locks: bool,
     /// Held by a session that draws tokens.
-    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) turn: tokio::sync::Mutex<()>,
     known: Mutex<Known<R>>,
 }
 
@@ -30,8 +30,6 @@ struct Known<R> {
     clock: Option<Sight<R>>,
     /// The last token, and the revision of its key.
     tokens: Option<(Token, R)>,
-    /// The last draw found them so.
-    draws_alone: bool,
 }
 
 impl<R: Copy + Default + Ord> Witness<R> {
@@ -40,11 +38,10 @@ impl<R: Copy + Default + Ord> Witness<R> {
         Self {
             clock,
             keeps_locks,
-            turn: Arc::default(),
+            turn: tokio::sync::Mutex::default(),
             known: Mutex::new(Known {
                 clock: None,
                 tokens: None,
-                draws_alone: false,
             }),
         }
     }
@@ -69,39 +66,18 @@ impl<R: Copy + Default + Ord> Witness<R> {
     }
 
     /// As [`Session::glance`](crate::shard::docs::Session::glance).
-    pub(crate) async fn glance(&self, tokens: bool) -> Option<Glance> {
-        let turn = match tokens {
-            true => Some(self.turn.clone().lock_owned().await),
-            false => None,
-        };
+    pub(crate) fn glance(&self) -> Option<Glance> {
         let now = self.now();
         if self.tick(now).is_some() {
             return None;
         }
         let known = self.known.lock();
-        if tokens && !known.draws_alone {
-            return None;
-        }
         let clock = known.clock.filter(|_| self.keeps_locks)?;
         Some(Glance {
             now_ms: clock.ms,
             slack_ms: clock.late_ms(now)?,
-            last: known.tokens?.0,
-            turn,
+            until_ms: clock.ms.saturating_add(millis(COMMIT_WITHIN)),
         })
-    }
-
-    /// As [`Session::draws`](crate::shard::docs::Session::draws).
-    pub(crate) fn draws(&self) -> Draws {
-        match self.known.lock().draws_alone {
-            true => Draws::Both,
-            false => Draws::Commits,
-        }
-    }
-
-    /// A draw found the last token as it was known, or another one: then the next draw follows a read.
-    pub(crate) fn drew(&self, alone: bool) {
-        self.known.lock().draws_alone = alone;
     }
 
     /// The revision of the clock, and what it shows, as far as it is known.
