@@ -159,6 +159,8 @@ impl EtcdSession {
         if let Some(after_ms) = after_ms.filter(|_| self.shared.witness.keeps_locks) {
             let after = number_text(after_ms);
             own.push(has(wire.key("clock"), CompareResult::Less, after));
+            let before = number_text(commit.not_before_ms.saturating_sub(1));
+            own.push(has(wire.key("clock"), CompareResult::Greater, before));
         }
         own
     }
@@ -238,7 +240,7 @@ impl EtcdSession {
         let documents = commit.expectations().zip(found);
         let documents = documents.map(|((name, _), found)| self.see(name, found));
         let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
-        let is_late = self.shared.witness.keeps_locks && now_ms > commit.not_after_ms;
+        let is_late = self.shared.witness.keeps_locks && !commit.is_in_time(now_ms);
         let refusal = refusal(commit, &documents, last, is_repeated, is_late)?;
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }

@@ -106,7 +106,7 @@ impl ZookeeperSession {
     ) -> Result<Tried, ShardError> {
         let shared = self.shared.clone();
         let (clock, now_ms) = shared.witness.clock().unwrap_or_default();
-        if shared.witness.keeps_locks && now_ms > commit.not_after_ms {
+        if shared.witness.keeps_locks && !commit.is_in_time(now_ms) {
             return Ok(Tried::Answered(Committed::Refused { stale: Vec::new() }));
         }
         let by_version = commit
@@ -249,7 +249,7 @@ impl ZookeeperSession {
                 reason: "another connection has ended this one".into(),
             });
         }
-        let is_late = self.shared.witness.keeps_locks && looked.now_ms > commit.not_after_ms;
+        let is_late = self.shared.witness.keeps_locks && !commit.is_in_time(looked.now_ms);
         let documents = &looked.documents;
         let refusal = refusal(commit, documents, looked.last, is_repeated, is_late)?;
         Ok(refusal.map_or(Tried::Again, Tried::Answered))

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use tokio::runtime::Builder;
 
-use super::races::{LONG, acquire, arm, arm_with, key, nonce, request};
+use super::races::{LONG, acquire, arm, incarnation, key, nonce, request};
 use crate::{docs_fixture::Docs, etcd_fixture::OnEtcd, zookeeper_fixture::OnZookeeper};
 use ringfence_conformance::shard::Fixture as _;
 use ringfence_coordinator::{
-    ids::{Epoch, Token},
+    ids::{Epoch, MapVersion, Token},
     name::Label,
     random::Random,
     shard::{
-        Grace, LockLane, LockLink, Op, Reply, Shard,
+        LockLane, LockLink, Mode, Op, Reply, Shard, Step,
         docs::{
             COMMIT_WITHIN, Commit, Committed, Draw, Expected, FORGET_AFTER, Name, Store,
             TokenChange, Write,
@@ -102,7 +102,7 @@ async fn a_lock_that_others_wrote_is_read_until_they_leave_it() {
     assert_eq!(used(&mut *one, 1).await, 0, "nobody else did");
 }
 
-/// Three connections take, release and confirm three locks, whose documents are forgotten in between, and the shard is armed anew.
+/// Three connections take, release and confirm three locks, whose documents are forgotten in between, and which other shards grant.
 #[test]
 fn tokens_of_a_lock_rise_whoever_drew_them() {
     for seed in 0..SEEDS {
@@ -160,15 +160,13 @@ impl Run {
                     docs.elapse(COMMIT_WITHIN).await;
                     "time goes on".into()
                 }
-                (2, _) if self.locks.iter().all(|lock| lock.holder.is_none()) => {
-                    self.arm(docs).await
-                }
+                (2..6, None) => self.leave_and_come_back(docs, which).await,
                 (_, Some(holder)) => {
                     give_back_of(&mut *self.links[link], which, holder).await;
                     self.locks[which].holder = None;
                     format!("{link} releases {which}")
                 }
-                (3..8, None) => self.confirm(link, which, step).await,
+                (6..11, None) => self.confirm(link, which, step).await,
                 (_, None) => {
                     let token = take_of(&mut *self.links[link], which, step).await;
                     self.has(which, step, token.expect("it is free"));
@@ -213,16 +211,28 @@ impl Run {
         format!("{link} confirms {which}")
     }
 
-    async fn arm(&mut self, docs: &Docs) -> String {
-        self.epoch += 1;
-        arm_with(
-            &*docs.shard(),
-            docs.topology(),
-            Epoch(self.epoch),
-            Grace::None,
-        )
-        .await;
-        "the shard is armed anew".into()
+    /// The lock is granted and released at another shard.
+    async fn leave_and_come_back(&mut self, docs: &Docs, which: usize) -> String {
+        let mut control = docs.shard().connect_control(None).await.unwrap();
+        let mut step = |mode, above| {
+            self.epoch += 1;
+            Step {
+                incarnation: incarnation(),
+                copy: (2, "record".into()),
+                map: MapVersion::UNKNOWN,
+                epoch: Epoch(self.epoch),
+                mode,
+                slots: vec![key(which).slot()],
+                above,
+            }
+        };
+        let seal = step(Mode::Sealed, Token::default());
+        let last = control.step(&seal).await.unwrap().last_token;
+        let there = Token::from_number(last.get() + 1);
+        let open = step(Mode::Open, there);
+        assert_eq!(control.step(&open).await.unwrap().refused, []);
+        self.locks[which].last = there;
+        format!("{which} leaves and comes back")
     }
 
     fn has(&mut self, which: usize, step: u64, token: Token) {

@@ -189,8 +189,7 @@ impl State {
         let stale: Vec<Name> = stale.map(|(name, _)| name.clone()).collect();
         let now_ms = self.now_ms();
         let is_overtaken = commit.tokens.is_overtaken(Token::from_number(self.last));
-        let in_time = (commit.not_before_ms..=commit.not_after_ms).contains(&now_ms);
-        if !stale.is_empty() || !in_time || is_overtaken {
+        if !stale.is_empty() || !commit.is_in_time(now_ms) || is_overtaken {
             return Committed::Refused { stale };
         }
         for write in &commit.writes {

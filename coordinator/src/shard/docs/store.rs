@@ -268,8 +268,7 @@ pub struct Commit {
     pub version: u64,
     /// The last token.
     pub tokens: TokenChange,
-    /// The first millisecond, by the server's clock, at which the commit may be done: a clock that shows less has gone back. Not
-    /// looked at where the clock never does.
+    /// The first millisecond, by the server's clock, at which the commit may be done: a clock that shows less has gone back.
     pub not_before_ms: u64,
     /// The last millisecond, by the server's clock, at which the commit may be done.
     pub not_after_ms: u64,
@@ -278,6 +277,11 @@ pub struct Commit {
 }
 
 impl Commit {
+    /// Whether it may be done when the server's clock shows this.
+    pub fn is_in_time(&self, now_ms: u64) -> bool {
+        (self.not_before_ms..=self.not_after_ms).contains(&now_ms)
+    }
+
     /// Whether it writes the head, on which all requests depend, and which few change.
     pub fn writes_head(&self) -> bool {
         self.writes.iter().any(|write| write.name == Name::Head)
