@@ -182,6 +182,7 @@ pub async fn a_commit_under_a_clock_that_went_back_does_nothing(fixture: &dyn Fi
     let found = session.read(&[], None).await.expect("answer");
     let mut commit = writing(1, &[(key(1), Expected::Absent, "early")]);
     commit.not_before_ms = found.now_ms + 60_000;
+    commit.not_after_ms = found.now_ms + 120_000;
     let refused = session.commit(&commit).await.expect("answer");
     assert!(matches!(refused, Committed::Refused { .. }), "{refused:?}");
     assert_eq!(documents(&mut *session, &[key(1)]).await, [None]);

@@ -1,4 +1,4 @@
-//! What a session knows of locks without a read, and the tokens that it drew ahead: docs/protocol.md, "Without a read".
+//! What a session knows of locks without a read, and the tokens that it drew ahead: docs/protocol.md, "Tokens drawn ahead".
 
 use hashbrown::HashMap;
 

@@ -57,7 +57,7 @@ impl DocsShard {
     }
 
     /// The same over one connection for most requests, whose batches are twice as large. For a store that syncs one commit
-    /// after the other: two connections would wait for each other's.
+    /// after the other, as etcd: two connections would wait for each other's; and for one that makes no more of two.
     pub fn in_one_lane(self) -> Self {
         Self {
             work_lanes: 1,

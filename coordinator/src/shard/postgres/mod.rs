@@ -166,7 +166,9 @@ pub fn grants(prefix: &KeyPrefix, role: &str) -> String {
 
 /// A shard on the server that `options` name. Connects to nothing yet.
 pub fn postgres_shard(options: PostgresOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(postgres_store(options), random).in_few_connections()
+    DocsShard::new(postgres_store(options), random)
+        .in_few_connections()
+        .in_one_lane()
 }
 
 /// The store of such a shard.
