@@ -33,7 +33,7 @@ async fn no_setting_stays_on_a_connection_of_the_pooler() {
         let done = session.commit(&commit(Vec::new(), made, 1)).await;
         assert!(done.unwrap().is_done());
     }
-    draw(&mut *session, Token::new(Epoch(5), 0)).await.unwrap();
+    draw(&mut *session).await.unwrap();
     let page = session.page(None, MANY.into()).await.unwrap();
     assert!(page.more);
 
@@ -61,7 +61,7 @@ async fn a_crash_of_the_server_ends_the_sessions_that_the_pooler_keeps() {
         ..commit(Vec::new(), &[], 1)
     };
     assert!(former.commit(&begin).await.unwrap().is_done());
-    let drawn = draw(&mut *former, last).await.unwrap();
+    let drawn = draw(&mut *former).await.unwrap();
 
     let server = Arc::get_mut(&mut fixture.server).expect("no other test has it");
     server.kill();
@@ -69,7 +69,7 @@ async fn a_crash_of_the_server_ends_the_sessions_that_the_pooler_keeps() {
     assert!(unreachable.is_retryable(), "{unreachable:?}");
     server.restart().await;
     let mut later = opened(&*store).await;
-    let again = draw(&mut *later, last).await.unwrap();
+    let again = draw(&mut *later).await.unwrap();
     println!("drawn after {drawn:?}, then after {again:?}");
     former.read(&[], None).await.expect("the pooler kept it");
     let grant = commit(Vec::new(), &[(lock(), Expected::Absent)], 2);
@@ -78,12 +78,10 @@ async fn a_crash_of_the_server_ends_the_sessions_that_the_pooler_keeps() {
 }
 
 /// Draws three tokens. Returns the last one before them.
-async fn draw(session: &mut dyn Session, after: Token) -> Result<Token, ShardError> {
+async fn draw(session: &mut dyn Session) -> Result<Token, ShardError> {
     let draw = Draw {
         head: Expected::Absent,
-        after,
-        more: 3,
-        whole: 3,
+        tokens: 3,
     };
     let found = session.read(&[], Some(draw)).await?;
     assert_eq!(found.drawn, 3);

@@ -312,9 +312,7 @@ async fn a_commit_draws_no_token_twice(one: Arc<dyn Store>, other: Arc<dyn Store
     let token = |count| Token::new(Epoch(5), count);
     let draw = Draw {
         head: Expected::Absent,
-        after: first,
-        more,
-        whole: more,
+        tokens: more,
     };
     let commit = |version, tokens| Commit {
         checks: Vec::new(),

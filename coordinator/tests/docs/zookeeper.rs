@@ -113,9 +113,7 @@ async fn tokens_are_drawn_after_the_documents_were_read() {
     quick.commit(&begin).await.unwrap();
     let draw = Draw {
         head: Expected::Absent,
-        after: first,
-        more: 1,
-        whole: 1,
+        tokens: 1,
     };
     let name = Name::Lock(key(0));
     // It knows the last token now, so that it draws at once.

@@ -145,10 +145,7 @@ impl State {
         let last = Token::from_number(self.last);
         let head_is_stale = draw.is_some_and(|draw| self.differs(&Name::Head, draw.head));
         let draw = draw.filter(|_| !head_is_stale);
-        let wanted = draw.map_or(0, |draw| match draw.after == last {
-            true => draw.more,
-            false => draw.whole,
-        });
+        let wanted = draw.map_or(0, |draw| draw.tokens);
         let fits = last.counter() + wanted <= COUNTER_MAX;
         let drawn = if fits { wanted } else { 0 };
         self.last += drawn;

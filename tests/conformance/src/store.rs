@@ -225,10 +225,7 @@ pub async fn no_two_draws_take_one_token(fixture: &dyn Fixture) {
     let draws = sessions.iter_mut().map(async |session| {
         let mut taken = Vec::new();
         for _ in 0..ROUNDS {
-            let found = session
-                .read(&[], Some(draw(first, 3)))
-                .await
-                .expect("answer");
+            let found = session.read(&[], Some(draw(3))).await.expect("answer");
             assert_eq!(found.drawn, 3);
             taken.extend((1..=3).map(|more| found.last.get() + more));
         }
@@ -247,10 +244,7 @@ pub async fn a_draw_by_another_head_takes_nothing(fixture: &dyn Fixture) {
     let mut commit = exactly(first);
     commit.writes = writing(1, &[(Name::Head, Expected::Absent, "head")]).writes;
     done(&mut *session, &commit).await;
-    let by = |head| Draw {
-        head,
-        ..draw(first, 3)
-    };
+    let by = |head| Draw { head, tokens: 3 };
     for other in [Expected::Absent, Expected::Version(2)] {
         let found = session.read(&[], Some(by(other))).await.expect("answer");
         assert!(found.head_is_stale);
@@ -266,8 +260,8 @@ pub async fn a_draw_beyond_the_last_counter_takes_nothing(fixture: &dyn Fixture)
     let mut session = open(fixture).await;
     let last = Token::new(Epoch(5), COUNTER_MAX - 2);
     done(&mut *session, &exactly(last)).await;
-    for (more, drawn) in [(3, 0), (2, 2), (1, 0)] {
-        let found = session.read(&[], Some(draw(last, more))).await;
+    for (tokens, drawn) in [(3, 0), (2, 2), (1, 0)] {
+        let found = session.read(&[], Some(draw(tokens))).await;
         assert_eq!(found.expect("answer").drawn, drawn);
     }
 }
@@ -418,12 +412,10 @@ fn exactly(last: Token) -> Commit {
 }
 
 /// By no head.
-fn draw(after: Token, tokens: u64) -> Draw {
+fn draw(tokens: u64) -> Draw {
     Draw {
         head: Expected::Absent,
-        after,
-        more: tokens,
-        whole: tokens,
+        tokens,
     }
 }
 

@@ -76,7 +76,7 @@ impl Desk {
             source = match self.attempt(batch, source).await? {
                 Attempted::Done(answers) => return Ok(Some(answers)),
                 Attempted::TakeApart => return Ok(None),
-                Attempted::Short { of, by } => Source::Read(Some(of), by),
+                Attempted::Short { takes } => Source::Read(takes),
                 // Tokens must be drawn after the locks were read: a lock may have had others since.
                 Attempted::Overtaken => {
                     overtaken += 1;
@@ -84,7 +84,7 @@ impl Desk {
                     if yields {
                         self.pause(overtaken).await;
                     }
-                    Source::Read(None, self.asked(batch))
+                    Source::Read(self.asked(batch))
                 }
             };
         }
@@ -102,12 +102,12 @@ impl Desk {
                 let recalled = self.recall(|view| names_of(view, batch), locks, draws);
                 match recalled.filter(|read| read.drawn.count >= asked) {
                     Some(read) => Source::Known(Box::new(read)),
-                    None if asked == 0 => Source::Read(None, 0),
-                    None => Source::Read(None, asked + self.reserve.ahead(asked)),
+                    None if asked == 0 => Source::Read(0),
+                    None => Source::Read(asked + self.reserve.ahead(asked)),
                 }
             }
             None if draws == Draws::Commits && !raises => Source::Commit,
-            None => Source::Read(None, asked),
+            None => Source::Read(asked),
         }
     }
 
@@ -145,29 +145,17 @@ impl Desk {
 
     /// Reads what `batch` depends on, and draws tokens.
     async fn read_for(&mut self, batch: &[Request], source: Source) -> Result<Read, ShardError> {
-        let (drawn, more) = match source {
+        let tokens = match source {
             Source::Known(read) => return Ok(*read),
-            Source::Read(drawn, more) => (drawn, more),
-            Source::Commit => (None, 0),
+            Source::Read(tokens) => tokens,
+            Source::Commit => 0,
         };
         let draw = |view: &View| {
-            (more > 0).then(|| Draw {
-                head: view.version(&Name::Head),
-                after: drawn.map_or(Token::default(), Drawn::end),
-                more,
-                whole: drawn.map_or(0, |drawn| drawn.count) + more,
-            })
+            let head = view.version(&Name::Head);
+            (tokens > 0).then_some(Draw { head, tokens })
         };
         let names = |view: &View| names_of(view, batch);
-        let mut read = self.read(names, &keys(batch), draw).await?;
-        // Nobody drew any in between.
-        if let Some(before) = drawn.filter(|before| before.end() == read.drawn.start) {
-            read.drawn = Drawn {
-                count: before.count + read.drawn.count,
-                ..before
-            };
-        }
-        Ok(read)
+        self.read(names, &keys(batch), draw).await
     }
 
     /// As [`read_for`](Self::read_for). Ends what has ended although the clock does not show it. `None`: the attempt is in
@@ -244,8 +232,7 @@ impl Desk {
             return Ok(match raised && batch.len() > 1 {
                 true => Attempted::TakeApart,
                 false => Attempted::Short {
-                    of: drawn,
-                    by: last.get() - drawn.end().get(),
+                    takes: last.get() - drawn.start.get(),
                 },
             });
         }
@@ -321,8 +308,8 @@ fn token_change(drawn: Drawn, last: Token, draws: bool) -> TokenChange {
 enum Source {
     /// From what is known.
     Known(Box<Read>),
-    /// From a read that draws so many tokens, beside those that were drawn before.
-    Read(Option<Drawn>, u64),
+    /// From a read that draws so many tokens.
+    Read(u64),
     /// From a read, and its commit draws the tokens.
     Commit,
 }
@@ -334,8 +321,8 @@ enum Attempted {
     Overtaken,
     /// The rules granted more tokens than were drawn. Nothing was done.
     Short {
-        of: Drawn,
-        by: u64,
+        /// So many.
+        takes: u64,
     },
     /// The rules raised the last token, and granted tokens above that. Only a request that does one or the other can be
     /// applied. Nothing was done.

@@ -196,12 +196,8 @@ pub enum Draws {
 pub struct Draw {
     /// The version of the head. If it is another, nothing is taken.
     pub head: Expected,
-    /// If this is still the last token,
-    pub after: Token,
-    /// so many more are taken;
-    pub more: u64,
-    /// else so many.
-    pub whole: u64,
+    /// How many.
+    pub tokens: u64,
 }
 
 /// The answer to a read.

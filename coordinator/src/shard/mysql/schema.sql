@@ -78,7 +78,7 @@ END
 -- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is
 -- before that of the snapshot.
 CREATE OR REPLACE PROCEDURE `{p}_read`(
-  its_life varchar(255), names longtext, head bigint, after bigint, more bigint, whole bigint)
+  its_life varchar(255), names longtext, head bigint, tokens bigint)
 SQL SECURITY INVOKER
 BEGIN
   DECLARE now_ms bigint DEFAULT `{p}_clock_ms`(now(3));
@@ -95,13 +95,13 @@ BEGIN
     ORDER BY n.place;
   SELECT ifnull(max(concat(l.id, `{p}_server`())) = its_life, false) INTO is_alive FROM `{p}_life` l;
   SELECT max(d.version) INTO its_head FROM `{p}_documents` d WHERE d.name = 'head';
-  SET is_stale = more > 0 AND NOT (its_head <=> head);
-  IF NOT is_alive OR is_stale OR more = 0 THEN
+  SET is_stale = tokens > 0 AND NOT (its_head <=> head);
+  IF NOT is_alive OR is_stale OR tokens = 0 THEN
     SELECT t.last INTO last_token FROM `{p}_tokens` t;
   ELSE
     START TRANSACTION;
     SELECT t.last INTO last_token FROM `{p}_tokens` t FOR UPDATE;
-    SET drawn = if(last_token = after, more, whole);
+    SET drawn = tokens;
     -- The counter is the last 35 bits.
     IF (last_token & 34359738367) + drawn > {counter_max} THEN
       SET drawn = 0;

@@ -107,9 +107,7 @@ impl Session for MysqlSession {
             self.life_argument(),
             list(&names),
             draw.and_then(|draw| version(draw.head)).into(),
-            draw.map_or(0, |draw| draw.after.as_i64()).into(),
-            draw.map_or(0, |draw| draw.more).into(),
-            draw.map_or(0, |draw| draw.whole).into(),
+            draw.map_or(0, |draw| draw.tokens).into(),
         ];
         let sent = SeenClock::sent();
         let (rows, last) = self.wire.call("read", arguments).await?;

@@ -19,8 +19,6 @@ pub(super) const READ: Function = Function(
         Type::BYTEA_ARRAY,
         Type::INT8,
         Type::INT8,
-        Type::INT8,
-        Type::INT8,
         Type::TEXT,
     ],
 );

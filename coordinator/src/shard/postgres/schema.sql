@@ -104,7 +104,7 @@ END $$;
 -- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is
 -- before that of the snapshot.
 CREATE OR REPLACE FUNCTION {schema}.read(
-  its_life text, names bytea[], head bigint, after bigint, more bigint, whole bigint, patience text,
+  its_life text, names bytea[], head bigint, tokens bigint, patience text,
   OUT is_alive boolean, OUT now_ms bigint, OUT last_token bigint, OUT drawn bigint, OUT head_is_stale boolean,
   OUT versions bigint[], OUT contents text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
@@ -114,17 +114,17 @@ BEGIN
     FROM unnest(names) WITH ORDINALITY AS n (name, place)
     LEFT JOIN {schema}.documents d ON d.name = n.name;
   is_alive := coalesce({schema}.present_life() = its_life, false);
-  head_is_stale := more > 0
+  head_is_stale := tokens > 0
     AND head IS DISTINCT FROM (SELECT d.version FROM {schema}.documents d WHERE d.name = 'head');
   drawn := 0;
-  IF NOT is_alive OR head_is_stale OR more = 0 THEN
+  IF NOT is_alive OR head_is_stale OR tokens = 0 THEN
     SELECT t.last INTO last_token FROM {schema}.tokens t;
     RETURN;
   END IF;
   -- A draw is on the disk before a commit that uses it: commits wait for the disk, and the log has an order.
   PERFORM set_config('lock_timeout', patience, true), set_config('synchronous_commit', 'off', true);
   SELECT t.last INTO last_token FROM {schema}.tokens t FOR UPDATE;
-  drawn := CASE WHEN last_token = after THEN more ELSE whole END;
+  drawn := tokens;
   -- The counter is the last 35 bits.
   IF (last_token & 34359738367) + drawn > {counter_max} THEN
     drawn := 0;

@@ -153,16 +153,12 @@ impl Session for PostgresSession {
 
     async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
         let named: Vec<Vec<u8>> = names.iter().map(Name::to_bytes).collect();
-        let number = |number: u64| number as i64;
         let head = draw.and_then(|draw| version(draw.head));
-        let after = draw.map_or(0, |draw| draw.after.as_i64());
-        let more = draw.map_or(0, |draw| number(draw.more));
-        let whole = draw.map_or(0, |draw| number(draw.whole));
+        let tokens = draw.map_or(0, |draw| draw.tokens as i64);
         let (life, patience, read) = (self.life.as_str(), &self.patience, &self.calls.read);
         let sent = SeenClock::sent();
         let found = self.wire.ask(|client| async move {
-            let arguments: [&(dyn ToSql + Sync); 7] =
-                [&life, &named, &head, &after, &more, &whole, patience];
+            let arguments: [&(dyn ToSql + Sync); 5] = [&life, &named, &head, &tokens, patience];
             read.row(client, &arguments).await
         });
         let row = found

@@ -87,8 +87,8 @@ const MUTANTS: [Mutant<Maria>; 19] = [
         property!(store::no_two_draws_take_one_token),
     ),
     (
-        "IF NOT is_alive OR is_stale OR more = 0 THEN",
-        "IF NOT is_alive OR more = 0 THEN",
+        "IF NOT is_alive OR is_stale OR tokens = 0 THEN",
+        "IF NOT is_alive OR tokens = 0 THEN",
         property!(store::a_draw_by_another_head_takes_nothing),
     ),
     (

@@ -91,8 +91,8 @@ const MUTANTS: [Mutant<Postgres>; 21] = [
         property!(store::no_two_draws_take_one_token),
     ),
     (
-        "IF NOT is_alive OR head_is_stale OR more = 0 THEN",
-        "IF NOT is_alive OR more = 0 THEN",
+        "IF NOT is_alive OR head_is_stale OR tokens = 0 THEN",
+        "IF NOT is_alive OR tokens = 0 THEN",
         property!(store::a_draw_by_another_head_takes_nothing),
     ),
     (

@@ -20,7 +20,9 @@ pub enum Action {
     Commit(usize),
     /// A session releases the lock.
     Release(usize),
-    /// A session writes a holder of another shard, with the token from there.
+    /// A session writes a holder of another shard, with the token from there: the lowest that may be.
+    AdoptLow(usize),
+    /// The same with a token above all that this shard drew.
     Adopt(usize),
     /// The lock moves to another shard, is granted there, and comes back.
     Move,
@@ -38,6 +40,7 @@ impl ReserveModel {
             Action::Acquire,
             Action::Commit,
             Action::Release,
+            Action::AdoptLow,
             Action::Adopt,
         ];
         let its = its.iter().flat_map(|its| (0..SESSIONS).map(its));
@@ -64,7 +67,8 @@ impl ReserveModel {
             Action::Acquire(session) => self.acquire(world, session),
             Action::Commit(session) => self.commit(world, session),
             Action::Release(session) => release(world, session),
-            Action::Adopt(session) => self.adopt(world, session),
+            Action::AdoptLow(session) => self.adopt(world, session, world.granted + 1),
+            Action::Adopt(session) => self.adopt(world, session, world.last + 1),
             Action::Move => grant_elsewhere(world),
             Action::Sweep => {
                 let document = world.document.take()?;
@@ -147,8 +151,8 @@ impl ReserveModel {
         Some(())
     }
 
-    /// The token is above all that this shard drew, which is raised to it.
-    fn adopt(&self, world: &mut World, session: usize) -> Option<()> {
+    /// The last token is raised to this one.
+    fn adopt(&self, world: &mut World, session: usize, token: u8) -> Option<()> {
         let document = world.document;
         let its = world.session_mut(session);
         its.is_idle().then_some(())?;
@@ -157,8 +161,8 @@ impl ReserveModel {
         if self.holds(Rule::RaisesEndReserves) {
             its.reserve = None;
         }
-        world.last += 1;
-        world.grant(world.last);
+        world.last = world.last.max(token);
+        world.grant(token);
         let known = world.write(None);
         world.session_mut(session).known = Some(known);
         Some(())

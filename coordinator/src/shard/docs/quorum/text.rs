@@ -31,12 +31,8 @@ pub(crate) fn parse(text: &[u8]) -> Option<(Document, Option<u64>)> {
 
 /// How many tokens `draw` takes after `last`. 0: they would exceed the greatest counter.
 pub(crate) fn wanted(draw: Draw, last: Token) -> u64 {
-    let wanted = match draw.after == last {
-        true => draw.more,
-        false => draw.whole,
-    };
-    match last.counter() + wanted <= COUNTER_MAX {
-        true => wanted,
+    match last.counter() + draw.tokens <= COUNTER_MAX {
+        true => draw.tokens,
         false => 0,
     }
 }
