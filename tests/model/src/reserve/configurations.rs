@@ -48,7 +48,7 @@ impl Configuration {
     pub(super) fn moving(name: &'static str) -> Self {
         Self {
             ticks: 1,
-            budget: [2, 2, 1],
+            budget: [1, 2, 1],
             moves: 1,
             reaches: &[Event::Recalled, Event::Presumed, Event::Stale, Event::Late],
             ..Self::forgetting(name)
