@@ -147,7 +147,7 @@ impl EtcdSession {
         Ok(Tried::Answered(Committed::Done { at_ms: None }))
     }
 
-    /// The life and the session go on, and the clock is not too late.
+    /// The life and the session go on, and it is in time.
     fn own_conditions(&self, commit: &Commit) -> Vec<Compare> {
         let wire = &self.shared.wire;
         let life = self.life.as_str().into();
@@ -240,8 +240,8 @@ impl EtcdSession {
         let documents = commit.expectations().zip(found);
         let documents = documents.map(|((name, _), found)| self.see(name, found));
         let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
-        let is_late = self.shared.witness.keeps_locks && !commit.is_in_time(now_ms);
-        let refusal = refusal(commit, &documents, last, is_repeated, is_late)?;
+        let is_in_time = !self.shared.witness.keeps_locks || commit.is_in_time(now_ms);
+        let refusal = refusal(commit, &documents, last, is_repeated, is_in_time)?;
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 

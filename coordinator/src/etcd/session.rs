@@ -28,6 +28,7 @@ use crate::{
         docs::{
             Commit, Committed, Document, Draw, Draws, Found, Glance, Name, Page, Session,
             quorum::{
+                SEEN_MAX,
                 text::{is_stale, number_text, wanted},
                 time::Asked,
             },
@@ -43,9 +44,6 @@ const PAGE_AT_ONCE: usize = 512;
 
 /// Documents in a commit, at most: so many conditions fit beside those on life, gate, clock and tokens.
 const COMMIT_MAX: usize = 120;
-
-/// Documents that a session knows, at most: those of locks go first.
-const SEEN_MAX: usize = 32_768;
 
 /// The pause between two attempts is a random part of this, times their number, up to the second one.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -249,9 +249,9 @@ impl ZookeeperSession {
                 reason: "another connection has ended this one".into(),
             });
         }
-        let is_late = self.shared.witness.keeps_locks && !commit.is_in_time(looked.now_ms);
+        let is_in_time = !self.shared.witness.keeps_locks || commit.is_in_time(looked.now_ms);
         let documents = &looked.documents;
-        let refusal = refusal(commit, documents, looked.last, is_repeated, is_late)?;
+        let refusal = refusal(commit, documents, looked.last, is_repeated, is_in_time)?;
         Ok(refusal.map_or(Tried::Again, Tried::Answered))
     }
 }

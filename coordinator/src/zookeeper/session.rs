@@ -21,6 +21,7 @@ use crate::{
         docs::{
             Commit, Committed, Document, Draw, Draws, Expected, Found, Glance, Name, Page, Session,
             quorum::{
+                SEEN_MAX,
                 text::{is_stale, number_text, wanted},
                 time::Asked,
             },
@@ -30,9 +31,6 @@ use crate::{
 
 /// Documents in a commit, at most: more than a batch has.
 const COMMIT_MAX: usize = 512;
-
-/// Documents that a session knows, at most: those of locks go first.
-const SEEN_MAX: usize = 32_768;
 
 /// Attempts to open a session. Each one that fails means that a life began or ended.
 const OPENINGS: u32 = 16;

@@ -96,7 +96,6 @@ impl Desk {
         let asked = self.asked(batch);
         let raises = batch.iter().any(may_raise);
         let known = (!raises).then(|| self.known_locks(batch)).flatten();
-        let draws = self.session.draws();
         match known {
             Some((locks, draws)) => {
                 let recalled = self.recall(|view| names_of(view, batch), locks, draws);
@@ -106,7 +105,7 @@ impl Desk {
                     None => Source::Read(asked + self.reserve.ahead(asked)),
                 }
             }
-            None if draws == Draws::Commits && !raises => Source::Commit,
+            None if self.session.draws() == Draws::Commits && !raises => Source::Commit,
             None => Source::Read(asked),
         }
     }
@@ -134,9 +133,10 @@ impl Desk {
     /// The locks of `batch` as they are known without a read, if all are, and the most draws before one of them was read.
     fn known_locks(&self, batch: &[Request]) -> Option<(Locks, u64)> {
         let (mut locks, mut draws) = (Locks::default(), 0);
+        let others = batch.iter().filter(|request| !is_acquire(request));
+        let others: BTreeSet<&LockKey> = others.map(|request| &request.key).collect();
         for key in keys(batch) {
-            let mut its = batch.iter().filter(|request| request.key == key);
-            let known = self.known.recall(&key, its.all(is_acquire))?;
+            let known = self.known.recall(&key, !others.contains(&key))?;
             draws = draws.max(known.draws);
             locks.recall(key, known);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::store::{Commit, Committed, Expected, Glance, Name};
+use super::store::{Commit, Committed, Expected, Glance, Name, Write};
 use crate::{
     clock::{BootClock, Clock as _, Instant},
     shard::{ShardError, rules::millis},
@@ -11,12 +11,22 @@ use crate::{
 /// New documents after which a connection looks for old ones to delete.
 pub(crate) const SWEEP_AFTER: usize = 128;
 
+/// What a connection saw of the clock longer ago says too little: ends would count from much too late a time.
+const SEEN_FOR: Duration = Duration::from_millis(250);
+
 /// The version that a document must have; `None` if there must be none. Only of expectations that are not any.
 pub(crate) fn version(expected: Expected) -> Option<i64> {
     match expected {
         Expected::Version(version) => Some(version as i64),
         Expected::Any | Expected::Absent => None,
     }
+}
+
+/// What `commit` writes, in the order of names: commits that lock documents in one order do not wait for each other.
+pub(crate) fn in_order(commit: &Commit) -> Vec<&Write> {
+    let mut writes: Vec<_> = commit.writes.iter().collect();
+    writes.sort_by_cached_key(|write| write.name.to_bytes());
+    writes
 }
 
 /// The meaning of the outcome of `commit`: 0 done at `at_ms`, 1 refused, 2 another life, 3 the connection was ended.
@@ -51,9 +61,6 @@ pub(crate) fn made(committed: &Committed, commit: &Commit) -> usize {
 /// The server's clock, as a connection last saw it.
 #[derive(Debug, Default)]
 pub(crate) struct SeenClock(Option<(Instant, u64)>);
-
-/// What was seen longer ago says too little: ends would count from much too late a time.
-const SEEN_FOR: Duration = Duration::from_millis(250);
 
 impl SeenClock {
     /// The time to keep for [`see`](Self::see), before a request is sent.

@@ -17,7 +17,7 @@ use crate::{
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
             TokenChange,
-            sql::{SWEEP_AFTER, SeenClock, committed, made, version},
+            sql::{SWEEP_AFTER, SeenClock, committed, in_order, made, version},
         },
     },
 };
@@ -285,10 +285,8 @@ impl<'a> Lists<'a> {
             locked = locks(&all);
             locked.sort_unstable();
         }
-        let mut writes: Vec<_> = commit.writes.iter().collect();
-        writes.sort_unstable_by_key(|write| write.name.to_bytes());
         let (mut contents, mut at) = (String::new(), 1);
-        let written = writes.into_iter().map(|write| {
+        let written = in_order(commit).into_iter().map(|write| {
             contents.push_str(&write.content);
             let len = write.content.chars().count();
             at += len;

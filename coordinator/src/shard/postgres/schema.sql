@@ -163,7 +163,8 @@ BEGIN
       WHERE d.version IS DISTINCT FROM e.version);
 END $$;
 
--- Writes documents if all are as expected, and it is neither too early nor too late. A version that is NULL: there is no document.
+-- Writes documents if all are as expected, and it is neither too early nor too late. A version that is NULL: there is no
+-- document.
 -- outcome 0: done at done_ms; 1: refused, see stale; 2: another life; 3: the connection was ended.
 CREATE OR REPLACE FUNCTION {schema}.commit(
   its_life text, gate bigint, patience text, not_before_ms bigint, not_after_ms bigint, new_version bigint,

@@ -19,8 +19,8 @@ use crate::{
         ConnectionId, ShardError,
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
-            TokenChange, Write,
-            sql::{SWEEP_AFTER, SeenClock, committed, made, version},
+            TokenChange,
+            sql::{SWEEP_AFTER, SeenClock, committed, in_order, made, version},
         },
     },
 };
@@ -303,11 +303,8 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(Commit { checks, writes, .. }: &'a Commit) -> Self {
-        let checks = checks.iter();
-        let mut writes: Vec<&Write> = writes.iter().collect();
-        writes.sort_unstable_by_key(|write| write.name.to_bytes());
-        let writes = writes.into_iter();
+    fn of(commit: &'a Commit) -> Self {
+        let (checks, writes) = (commit.checks.iter(), in_order(commit).into_iter());
         let end = |ends_ms| ends_ms as i64;
         let is_any = |expected| expected == Expected::Any;
         Self {

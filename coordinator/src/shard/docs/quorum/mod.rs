@@ -11,3 +11,6 @@ pub(crate) mod refusal;
 pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod witness;
+
+/// Documents that a session remembers, at most: then it forgets those of locks.
+pub(crate) const SEEN_MAX: usize = 32_768;

@@ -18,7 +18,7 @@ pub(crate) fn refusal(
     documents: &[Option<Document>],
     last: Token,
     is_repeated: bool,
-    is_late: bool,
+    is_in_time: bool,
 ) -> Result<Option<Committed>, ShardError> {
     let (mut stale, mut is_done) = (Vec::new(), false);
     for ((name, expected), document) in commit.expectations().zip(documents) {
@@ -37,6 +37,6 @@ pub(crate) fn refusal(
         };
     }
     let is_overtaken = commit.tokens.is_overtaken(last);
-    let may_be_done = stale.is_empty() && !is_late && !is_overtaken;
+    let may_be_done = stale.is_empty() && is_in_time && !is_overtaken;
     Ok((!may_be_done).then_some(Committed::Refused { stale }))
 }
