@@ -246,8 +246,8 @@ async fn a_topology_is_reached_through_a_pooler() {
 /// A coordinator with one shard on each, and none on Redis.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_serves_locks_on_postgresql_and_mariadb_and_no_counters() {
-    let (_postgres, first) = prepared().await;
-    let (_mariadb, second) = prepared_mariadb().await;
+    let (postgres, first) = prepared().await;
+    let (mariadb, second) = prepared_mariadb().await;
     let both = format!("{first},{second}");
     let init = ["init", "--servers-are-new", "--max-lease", "30s"];
     assert_eq!(ring(&both, &init)["done"], "founded");
@@ -274,6 +274,20 @@ async fn a_coordinator_serves_locks_on_postgresql_and_mariadb_and_no_counters() 
         assert!(guard.is_held(), "{guard:?}");
         guard.release().await;
     }
+    eventually("the coordinator alone has three to each", async || {
+        connections(&postgres, &mariadb).await == [3, 3]
+    })
+    .await;
+}
+
+/// How many the role `app` has to each server.
+async fn connections(postgres: &PostgreSql, mariadb: &MariaDb) -> [i64; 2] {
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'";
+    let postgres = postgres.connect().await.query_one(count, &[]).await;
+    [
+        postgres.unwrap().get(0),
+        mariadb.connections_of("app").await,
+    ]
 }
 
 /// From one kind of server to another, under load.

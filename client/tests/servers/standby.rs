@@ -70,7 +70,7 @@ impl Promoted {
     /// Two standbys of one primary that died. One of them is the primary now.
     async fn twins() -> Self {
         let mut origin = Self::of(Replication::Late, postgres::Tables::Logged).await;
-        ask(&origin.primary, "SELECT ringfence.begin_life('1s')").await;
+        ask(&origin.primary, "SELECT ringfence.begin_life_1('1s')").await;
         let twin = origin.primary.standby().await;
         origin.primary.kill();
         twin.promote().await;

@@ -72,7 +72,7 @@ impl EtcdOptions {
 
 /// A shard on the cluster that `options` name. Connects to nothing yet.
 pub fn etcd_shard(options: EtcdOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(etcd_store(options, random.clone()), random).in_one_lane()
+    DocsShard::new(etcd_store(options, random.clone()), random)
 }
 
 /// The store of such a shard.
@@ -126,6 +126,13 @@ impl Store for EtcdStore {
     ) -> Result<Box<dyn Session>, ShardError> {
         let session = EtcdSession::open(self.0.clone(), former).await?;
         Ok(Box::new(session))
+    }
+
+    async fn open_rare(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError> {
+        self.open(former).await
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {

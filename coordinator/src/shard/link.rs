@@ -63,7 +63,7 @@ pub struct ConnectionId(pub u64);
 ///
 /// * Every implementation passes `shard_conformance!` of `ringfence-conformance`.
 /// * Each method opens one physical connection and reads the shard's life over it. No [`Link`] reconnects by itself. Only
-///   links for rare requests may share a connection, and end together: one with a request that is dropped, or fails.
+///   links for rare requests may share a connection, and end together: if one is `former`, or a request of one fails.
 /// * If `former` is a connection in the same life, it is ended before the new one is returned: none of its requests
 ///   takes effect later.
 /// * There are no default methods: a wrapper that forgets one must not compile.

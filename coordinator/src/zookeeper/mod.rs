@@ -87,7 +87,7 @@ impl ZookeeperOptions {
 
 /// A shard on the ensemble that `options` name. Connects to nothing yet.
 pub fn zookeeper_shard(options: ZookeeperOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(zookeeper_store(options, random.clone()), random).in_one_lane()
+    DocsShard::new(zookeeper_store(options, random.clone()), random)
 }
 
 /// The store of such a shard.
@@ -157,6 +157,13 @@ impl Store for ZookeeperStore {
     ) -> Result<Box<dyn Session>, ShardError> {
         let session = ZookeeperSession::open(self.0.clone(), former).await?;
         Ok(Box::new(session))
+    }
+
+    async fn open_rare(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError> {
+        self.open(former).await
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {

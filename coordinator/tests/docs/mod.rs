@@ -11,6 +11,7 @@ mod recalled;
 mod suite;
 mod tickets;
 mod undone;
+mod versions;
 mod witnessed;
 mod znodes;
 mod zookeeper;

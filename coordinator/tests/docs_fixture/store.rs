@@ -256,6 +256,13 @@ impl Store for Server {
         Ok(Box::new(Connection { shared, life, id }))
     }
 
+    async fn open_rare(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError> {
+        self.open(former).await
+    }
+
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
         self.0.travel().await;
         let (sender, messages) = mpsc::channel(1024);

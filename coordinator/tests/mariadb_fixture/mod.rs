@@ -119,7 +119,7 @@ impl Maria {
     async fn move_clock(&self, by_ms: i64) {
         let now_ms = self.clock_ms.fetch_add(by_ms, Relaxed) + by_ms;
         self.run(&format!(
-            "CREATE OR REPLACE FUNCTION `{{}}_clock_ms`(at datetime(3)) RETURNS bigint NO SQL SQL SECURITY INVOKER
+            "CREATE OR REPLACE FUNCTION `{{}}_clock_ms_1`(at datetime(3)) RETURNS bigint NO SQL SQL SECURITY INVOKER
              RETURN {now_ms}"
         ))
         .await;
@@ -185,7 +185,7 @@ impl Fixture for Maria {
 
     async fn copy(&self) -> Option<String> {
         let copy = "SELECT json_value(content, '$.copy[2]') FROM `{}_documents`
-             WHERE name = 'head' AND json_value(content, '$.life') = (SELECT concat(id, `{}_server`()) FROM `{}_life`)";
+             WHERE name = 'head' AND json_value(content, '$.life') = (SELECT concat(id, `{}_server_1`()) FROM `{}_life`)";
         let copy = copy.replace("{}", self.options.prefix.as_str());
         let mut raw = self.server.connect().await;
         let found: Option<Option<String>> = raw.query_first(copy).await.unwrap();

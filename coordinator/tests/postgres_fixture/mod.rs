@@ -186,7 +186,7 @@ impl Postgres {
     async fn move_clock(&self, by_ms: i64) {
         let now_ms = self.clock_ms.fetch_add(by_ms, Relaxed) + by_ms;
         self.run(&format!(
-            "CREATE OR REPLACE FUNCTION {{}}.clock_ms(at timestamptz) RETURNS bigint LANGUAGE sql STABLE AS
+            "CREATE OR REPLACE FUNCTION {{}}.clock_ms_1(at timestamptz) RETURNS bigint LANGUAGE sql STABLE AS
              'SELECT {now_ms}::bigint'"
         ))
         .await;
@@ -264,7 +264,7 @@ impl Fixture for Postgres {
         let schema = self.options.prefix.as_str();
         let copy = format!(
             "SELECT content::json #>> '{{copy,2}}' FROM {schema}.documents
-             WHERE name = 'head' AND content::json ->> 'life' = {schema}.present_life()"
+             WHERE name = 'head' AND content::json ->> 'life' = {schema}.present_life_1()"
         );
         let rows = self.raw().await.query(&copy, &[]).await.unwrap();
         rows.first().and_then(|row| row.get(0))

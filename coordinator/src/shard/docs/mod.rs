@@ -23,7 +23,6 @@ mod locks;
 mod migration;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 pub(crate) mod quorum;
-mod rare;
 mod shard;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod sql;

@@ -7,13 +7,11 @@ use async_trait::async_trait;
 use super::{
     attempt::Desk,
     link::DocsLink,
-    rare::Rare,
     store::{Inbox, Store},
     subscription::DocsSubscription,
 };
 use crate::{
     ids::{ClientId, Life},
-    limits::LANES_BY_SLOT,
     random::Random,
     shard::{
         ConnectionId, ControlLink, CounterLink, LockLane, LockLink, Shard, ShardError,
@@ -25,10 +23,8 @@ use crate::{
 /// A shard whose documents are kept by a [`Store`].
 pub struct DocsShard {
     store: Arc<dyn Store>,
-    /// None: each link for rare requests has a connection of its own.
-    rare: Option<Rare>,
+    has_few_connections: bool,
     random: Arc<Random>,
-    work_lanes: usize,
 }
 
 impl DocsShard {
@@ -38,31 +34,22 @@ impl DocsShard {
     pub fn new(store: Arc<dyn Store>, random: Arc<Random>) -> Self {
         Self {
             store,
-            rare: None,
+            has_few_connections: false,
             random,
-            work_lanes: LANES_BY_SLOT,
         }
     }
 
-    /// The same over one connection for all rare requests. For a server whose clock runs by itself, and for which each
-    /// connection is dear.
+    /// The same, where the topology's requests share a connection with those of control links: the store does it, and its
+    /// server's clock runs by itself.
     pub fn in_few_connections(self) -> Self {
-        let rare = Some(Rare::new(self.store.clone()));
-        Self { rare, ..self }
-    }
-
-    /// Whether requests about the topology and those of control links share a connection.
-    pub(crate) fn has_few_connections(&self) -> bool {
-        self.rare.is_some()
-    }
-
-    /// The same over one connection for most requests, whose batches are twice as large. For a store that syncs one commit
-    /// after the other, as etcd: two connections would wait for each other's; and for one that makes no more of two.
-    pub fn in_one_lane(self) -> Self {
         Self {
-            work_lanes: 1,
+            has_few_connections: true,
             ..self
         }
+    }
+
+    pub(crate) fn has_few_connections(&self) -> bool {
+        self.has_few_connections
     }
 
     /// Makes the shard a member of the topology `id`, whose record `home` keeps, unless it belongs to another one: only
@@ -104,10 +91,7 @@ impl DocsShard {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Desk, ShardError> {
-        let session = match &self.rare {
-            Some(rare) => rare.open(former).await?,
-            None => self.store.open(former).await?,
-        };
+        let session = self.store.open_rare(former).await?;
         Ok(Desk::new(session, self.random.clone()))
     }
 
@@ -118,8 +102,9 @@ impl DocsShard {
 
 #[async_trait]
 impl Shard for DocsShard {
+    /// A server syncs one commit after the other, so two connections would wait for each other's, with batches half as large.
     fn work_lanes(&self) -> usize {
-        self.work_lanes
+        1
     }
 
     async fn connect_locks(

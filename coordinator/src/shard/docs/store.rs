@@ -44,6 +44,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError>;
 
+    /// The same for requests that come seldom. Such sessions and inboxes may share a connection, and end together: if it is
+    /// `former`, or a request of one fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`open`](Self::open).
+    async fn open_rare(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError>;
+
     /// Opens a connection for the messages to `client`.
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError>;
 }

@@ -2,7 +2,7 @@
 
 use mysql_async::Error;
 
-use crate::shard::ShardError;
+use crate::shard::{ShardError, docs::sql::SCHEMA_VERSION};
 
 /// The meaning of an error that a statement called `what` met.
 pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> ShardError {
@@ -15,7 +15,10 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
     match server.code {
         // No such table, procedure or function.
         1146 | 1305 => ShardError::Unusable {
-            reason: format!("{said}: `ringfence schema mysql` prints the tables"),
+            reason: format!(
+                "{said}: it lacks the tables, or the procedures of version {SCHEMA_VERSION}; as their owner, run: \
+                 ringfence schema mysql | mariadb"
+            ),
         },
         // Wrong password, no such database, no right; names that are too long; what a procedure refuses; TLS is required.
         1044 | 1045 | 1049 | 1142 | 1227 | 1370 | 1698 | 1059 | 1644 | 3159 => {

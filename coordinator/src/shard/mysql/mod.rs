@@ -4,7 +4,7 @@
 
 mod address;
 mod error;
-mod inbox;
+mod messages;
 mod session;
 mod wire;
 
@@ -16,12 +16,11 @@ use tokio::{sync::watch, time::Instant};
 
 pub use address::{MysqlAddress, MysqlAddressError};
 
-use self::{
-    inbox::{MessageWire, MysqlInbox},
-    session::MysqlSession,
-    wire::Wire,
+use self::{session::MysqlSession, wire::Wire};
+use super::docs::{
+    DocsShard, FORGET_AFTER, Inbox, Session, Store,
+    sql::{Connector, ListeningSession, SCHEMA_VERSION, SharedConnection},
 };
-use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
 use crate::{
     ids::{ClientId, Life},
     limits::{COUNTER_MAX, TABLES_WITHIN},
@@ -68,7 +67,7 @@ fn quoted(prefix: &KeyPrefix) -> String {
 }
 
 /// The statements that make the tables and procedures, for the server's own client: it reads `DELIMITER`. They may be
-/// repeated, and keep what is stored.
+/// repeated, and keep what is stored, and the procedures of other releases.
 pub fn schema(prefix: &KeyPrefix) -> String {
     let statements = statements(prefix);
     format!("DELIMITER //\n{}{END}DELIMITER ;\n", statements.join(END))
@@ -77,6 +76,7 @@ pub fn schema(prefix: &KeyPrefix) -> String {
 fn statements(prefix: &KeyPrefix) -> Vec<String> {
     let schema = include_str!("schema.sql")
         .replace("{p}", &quoted(prefix))
+        .replace("{version}", SCHEMA_VERSION)
         .replace("{counter_max}", &COUNTER_MAX.to_string())
         .replace("{forget_after_ms}", &FORGET_AFTER.as_millis().to_string());
     schema.split_terminator(END).map(str::to_owned).collect()
@@ -106,7 +106,7 @@ pub async fn create(options: &MysqlOptions) -> Result<(), ShardError> {
     Ok(())
 }
 
-/// As [`create`], unless all is there: then nothing is changed.
+/// As [`create`], unless the procedures of this release are there: then nothing is changed.
 ///
 /// # Errors
 ///
@@ -118,7 +118,7 @@ pub async fn create(options: &MysqlOptions) -> Result<(), ShardError> {
 pub async fn prepare(options: &MysqlOptions) -> Result<(), ShardError> {
     let mut wire = Wire::connect(options).await?;
     // The last one that is made.
-    let last = format!("{}_sweep", options.prefix);
+    let last = format!("{}_sweep_{SCHEMA_VERSION}", options.prefix);
     let there = wire.ask("a look for tables", async move |conn: &mut Conn| {
         let there = "SELECT count(*) FROM information_schema.routines
                      WHERE routine_schema = database() AND routine_name = ?";
@@ -139,20 +139,44 @@ pub fn mysql_shard(options: MysqlOptions, random: Arc<Random>) -> DocsShard {
 /// The store of such a shard.
 pub fn mysql_store(options: MysqlOptions) -> Arc<dyn Store> {
     let (wrote, _) = watch::channel(Instant::now());
-    Arc::new(MysqlStore {
-        options,
-        wrote,
-        messages: MessageWire::default(),
-    })
+    let server = MysqlServer { options, wrote };
+    let shared = SharedConnection::new(server.clone());
+    Arc::new(MysqlStore { server, shared })
+}
+
+/// One server.
+#[derive(Clone, Debug)]
+struct MysqlServer {
+    options: MysqlOptions,
+    /// When a session last wrote something.
+    wrote: watch::Sender<Instant>,
+}
+
+impl MysqlServer {
+    async fn open(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<MysqlSession>, ShardError> {
+        let session = MysqlSession::open(&self.options, former, &self.wrote).await?;
+        Ok(Box::new(session))
+    }
+}
+
+#[async_trait]
+impl Connector for MysqlServer {
+    async fn connect(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn ListeningSession>, ShardError> {
+        Ok(self.open(former).await?)
+    }
 }
 
 /// A store on one server.
 #[derive(Debug)]
 struct MysqlStore {
-    options: MysqlOptions,
-    /// When a session last wrote something.
-    wrote: watch::Sender<Instant>,
-    messages: MessageWire,
+    server: MysqlServer,
+    shared: SharedConnection,
 }
 
 #[async_trait]
@@ -161,18 +185,18 @@ impl Store for MysqlStore {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError> {
-        let session = MysqlSession::open(&self.options, former, &self.wrote).await?;
-        Ok(Box::new(session))
+        Ok(self.server.open(former).await?)
+    }
+
+    async fn open_rare(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError> {
+        self.shared.open(former).await
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
-        let inbox = MysqlInbox::open(
-            &self.options,
-            &self.messages,
-            client,
-            self.wrote.subscribe(),
-        );
-        Ok(Box::new(inbox.await?))
+        self.shared.listen(client).await
     }
 }
 

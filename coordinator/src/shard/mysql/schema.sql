@@ -1,5 +1,6 @@
 -- The tables and procedures of Ringfence on MariaDB >= 10.11. They may be run again, and keep what is stored.
--- {p} is the prefix of the shard. Statements end with a line that is //.
+-- {p} is the prefix of the shard. The names of routines end with the version of this text, {version}: those of other releases
+-- stay beside, and use the same tables. Statements end with a line that is //.
 -- now() in a procedure is the time at which the present statement of it began.
 SET sql_mode = 'STRICT_ALL_TABLES'
 //
@@ -37,19 +38,19 @@ CREATE TABLE IF NOT EXISTS `{p}_messages` (
   KEY (client, id)
 ) ENGINE = InnoDB
 //
-CREATE OR REPLACE FUNCTION `{p}_clock_ms`(at datetime(3)) RETURNS bigint NO SQL SQL SECURITY INVOKER
+CREATE OR REPLACE FUNCTION `{p}_clock_ms_{version}`(at datetime(3)) RETURNS bigint NO SQL SQL SECURITY INVOKER
 RETURN floor(unix_timestamp(at) * 1000)
 //
 -- A life is the id of its row, and the server: a promoted replica may lack the last commits. Replication needs unlike ids of
 -- servers. (A function that read the row would lock it.)
-CREATE OR REPLACE FUNCTION `{p}_server`() RETURNS varchar(128) NO SQL SQL SECURITY INVOKER
+CREATE OR REPLACE FUNCTION `{p}_server_{version}`() RETURNS varchar(128) NO SQL SQL SECURITY INVOKER
 RETURN concat(':', @@server_id, ':', @@hostname)
 //
 -- Opens a connection, and ends the former one. Waits for a commit of that one.
-CREATE OR REPLACE PROCEDURE `{p}_open`(former_life varchar(255), former bigint)
+CREATE OR REPLACE PROCEDURE `{p}_open_{version}`(former_life varchar(255), former bigint)
 SQL SECURITY INVOKER
 BEGIN
-  DECLARE at_ms bigint DEFAULT `{p}_clock_ms`(now(3));
+  DECLARE at_ms bigint DEFAULT `{p}_clock_ms_{version}`(now(3));
   DECLARE present varchar(255);
   -- There a row is locked at one node alone.
   IF EXISTS (SELECT 1 FROM information_schema.global_variables
@@ -62,7 +63,7 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM `{p}_tokens`) THEN
     INSERT IGNORE INTO `{p}_tokens` VALUES (1, 0);
   END IF;
-  SELECT max(concat(l.id, `{p}_server`())) INTO present FROM `{p}_life` l;
+  SELECT max(concat(l.id, `{p}_server_{version}`())) INTO present FROM `{p}_life` l;
   IF former_life = present THEN
     DELETE FROM `{p}_gates` WHERE id = former;
   END IF;
@@ -77,11 +78,11 @@ END
 //
 -- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is
 -- before that of the snapshot.
-CREATE OR REPLACE PROCEDURE `{p}_read`(
+CREATE OR REPLACE PROCEDURE `{p}_read_{version}`(
   its_life varchar(255), names longtext, head bigint, tokens bigint)
 SQL SECURITY INVOKER
 BEGIN
-  DECLARE now_ms bigint DEFAULT `{p}_clock_ms`(now(3));
+  DECLARE now_ms bigint DEFAULT `{p}_clock_ms_{version}`(now(3));
   DECLARE is_alive, is_stale boolean;
   DECLARE its_head, last_token, drawn bigint DEFAULT 0;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -93,7 +94,7 @@ BEGIN
     FROM json_table(names, '$[*]' COLUMNS (place FOR ORDINALITY, name varchar(2048) PATH '$')) n
     LEFT JOIN `{p}_documents` d ON d.name = unhex(n.name)
     ORDER BY n.place;
-  SELECT ifnull(max(concat(l.id, `{p}_server`())) = its_life, false) INTO is_alive FROM `{p}_life` l;
+  SELECT ifnull(max(concat(l.id, `{p}_server_{version}`())) = its_life, false) INTO is_alive FROM `{p}_life` l;
   SELECT max(d.version) INTO its_head FROM `{p}_documents` d WHERE d.name = 'head';
   SET is_stale = tokens > 0 AND NOT (its_head <=> head);
   IF NOT is_alive OR is_stale OR tokens = 0 THEN
@@ -114,22 +115,22 @@ BEGIN
 END
 //
 -- A page of locks, in the order of their names.
-CREATE OR REPLACE PROCEDURE `{p}_page`(its_life varchar(255), after varbinary(1024), at_most bigint)
+CREATE OR REPLACE PROCEDURE `{p}_page_{version}`(its_life varchar(255), after varbinary(1024), at_most bigint)
 SQL SECURITY INVOKER
 BEGIN
-  DECLARE now_ms bigint DEFAULT `{p}_clock_ms`(now(3));
+  DECLARE now_ms bigint DEFAULT `{p}_clock_ms_{version}`(now(3));
   SELECT name, version, content FROM `{p}_documents`
     WHERE name > after AND name < 'lock0' AND content <> '' ORDER BY name LIMIT at_most;
-  SELECT ifnull(max(concat(l.id, `{p}_server`())) = its_life, false), now_ms FROM `{p}_life` l;
+  SELECT ifnull(max(concat(l.id, `{p}_server_{version}`())) = its_life, false), now_ms FROM `{p}_life` l;
 END
 //
 -- Writes documents if all are as expected, and it is neither too early nor too late. A version that is NULL: there is no document.
 -- The contents are parts of one text: read as JSON, long ones take many times as long.
 -- outcome 0: done at the time; 1: refused, see the stale names; 2: another life; 3: the connection was ended.
-CREATE OR REPLACE PROCEDURE `{p}_commit`(
+CREATE OR REPLACE PROCEDURE `{p}_commit_{version}`(
   its_life varchar(255), gate bigint, not_before_ms bigint, not_after_ms bigint, new_version bigint, at_least bigint,
   exactly bigint,
-  changes_head boolean, locked longtext, expected longtext, checked longtext, written longtext,
+  changes_head boolean, is_careful boolean, locked longtext, checked longtext, written longtext,
   contents longtext CHARACTER SET utf8mb4, messages longtext CHARACTER SET utf8mb4)
 SQL SECURITY INVOKER
 `whole`: BEGIN
@@ -149,21 +150,24 @@ SQL SECURITY INVOKER
     RESIGNAL;
   END;
   -- Of many commits that change the same document, one is done. The others are refused here, before they wait for its lock.
-  -- (In the transaction, this read would be all that it sees.)
-  SELECT json_arrayagg(e.name) INTO stale
-    FROM json_table(expected, '$[*]' COLUMNS (name varchar(2048) PATH '$.n', version bigint PATH '$.v')) e
-    LEFT JOIN `{p}_documents` d ON d.name = unhex(e.name)
-    WHERE NOT d.version <=> e.version;
-  IF stale IS NOT NULL THEN
-    SELECT 1, stale, NULL;
-    LEAVE `whole`;
+  -- (In the transaction, this read would be all that it sees.) Where there are no others, this would be in vain.
+  IF is_careful THEN
+    SELECT json_arrayagg(w.name) INTO stale
+      FROM json_table(written, '$[*]' COLUMNS (
+        name varchar(2048) PATH '$.n', version bigint PATH '$.v', is_any boolean PATH '$.any')) w
+      LEFT JOIN `{p}_documents` d ON d.name = unhex(w.name)
+      WHERE NOT w.is_any AND NOT d.version <=> w.version;
+    IF stale IS NOT NULL THEN
+      SELECT 1, stale, NULL;
+      LEAVE `whole`;
+    END IF;
   END IF;
   START TRANSACTION;
   -- Every commit depends on the head, and few write it: they wait for all others, and all others for them.
   IF changes_head THEN
-    SELECT max(concat(l.id, `{p}_server`())) INTO present FROM `{p}_life` l FOR UPDATE;
+    SELECT max(concat(l.id, `{p}_server_{version}`())) INTO present FROM `{p}_life` l FOR UPDATE;
   ELSE
-    SELECT max(concat(l.id, `{p}_server`())) INTO present FROM `{p}_life` l LOCK IN SHARE MODE;
+    SELECT max(concat(l.id, `{p}_server_{version}`())) INTO present FROM `{p}_life` l LOCK IN SHARE MODE;
   END IF;
   IF NOT present <=> its_life THEN
     ROLLBACK;
@@ -212,10 +216,14 @@ SQL SECURITY INVOKER
       WHERE d.name IS NULL AND w.version IS NULL ORDER BY w.name;
     SET made = made + row_count();
   END IF;
-  SET at_ms = `{p}_clock_ms`(now(3));
+  SET at_ms = `{p}_clock_ms_{version}`(now(3));
   IF made < wanted OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN
     ROLLBACK;
-    SELECT 1, NULL, NULL;
+    SELECT 1, json_arrayagg(w.name), NULL
+      FROM json_table(written, '$[*]' COLUMNS (
+        name varchar(2048) PATH '$.n', version bigint PATH '$.v', is_any boolean PATH '$.any')) w
+      LEFT JOIN `{p}_documents` d ON d.name = unhex(w.name)
+      WHERE NOT w.is_any AND NOT d.version <=> w.version;
     LEAVE `whole`;
   END IF;
   UPDATE `{p}_gates` g SET g.used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
@@ -235,10 +243,10 @@ END
 //
 -- Deletes documents that ended a while ago, among some after the name, and messages that nobody takes. Tells where it
 -- stopped, or NULL at the end.
-CREATE OR REPLACE PROCEDURE `{p}_sweep`(after varbinary(1024))
+CREATE OR REPLACE PROCEDURE `{p}_sweep_{version}`(after varbinary(1024))
 SQL SECURITY INVOKER
 BEGIN
-  DECLARE forgotten_ms bigint DEFAULT `{p}_clock_ms`(now(3)) - {forget_after_ms};
+  DECLARE forgotten_ms bigint DEFAULT `{p}_clock_ms_{version}`(now(3)) - {forget_after_ms};
   DECLARE until varbinary(1024);
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
   BEGIN

@@ -7,7 +7,7 @@ use mysql_async::{Row, Value};
 use serde::Serialize;
 use tokio::{sync::watch, time::Instant};
 
-use super::{MysqlOptions, wire::Wire};
+use super::{MysqlOptions, messages::Listening, wire::Wire};
 use crate::{
     clock::Moment,
     ids::{Life, Token},
@@ -17,7 +17,7 @@ use crate::{
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
             TokenChange,
-            sql::{SWEEP_AFTER, SeenClock, committed, in_order, made, version},
+            sql::{LastRefusal, SWEEP_AFTER, SeenClock, committed, in_order, made, version},
         },
     },
 };
@@ -29,16 +29,20 @@ const LOSES_COMMITS: &str = "it may lose commits in a crash, and the locks that 
 /// A connection for reads and commits.
 #[derive(Debug)]
 pub(super) struct MysqlSession {
-    wire: Wire,
-    life: Life,
+    pub(super) wire: Wire,
+    pub(super) life: Life,
     id: ConnectionId,
+    /// Of the names of tables, as a part of a quoted name.
+    pub(super) prefix: String,
+    pub(super) listening: Listening,
     /// Documents that this connection made since its last sweep.
     made: usize,
     /// Where that sweep stopped.
     swept: Vec<u8>,
     /// When a session of the process last wrote something.
-    wrote: watch::Sender<Instant>,
+    pub(super) wrote: watch::Sender<Instant>,
     clock: SeenClock,
+    refusal: LastRefusal,
 }
 
 impl MysqlSession {
@@ -58,10 +62,13 @@ impl MysqlSession {
             wire,
             life,
             id,
+            prefix: options.quoted_prefix(),
+            listening: Listening::default(),
             made: 0,
             swept: Vec::new(),
             wrote: wrote.clone(),
             clock: SeenClock::default(),
+            refusal: LastRefusal::default(),
         })
     }
 
@@ -180,7 +187,6 @@ impl Session for MysqlSession {
         };
         let Lists {
             locked,
-            expected,
             checked,
             written,
             contents,
@@ -197,8 +203,8 @@ impl Session for MysqlSession {
             at_least.into(),
             exactly.into(),
             commit.writes_head().into(),
+            self.refusal.is_recent().into(),
             list(&locked),
-            list(&expected),
             list(&checked),
             list(&written),
             contents.into(),
@@ -214,6 +220,7 @@ impl Session for MysqlSession {
         let is_stale = |name: &Name| stale.contains(&hex(name));
         let committed = committed(outcome, at_ms, commit, is_stale)?;
         self.clock.see_commit(sent, &committed);
+        self.refusal.see(&committed);
         self.made += made(&committed, commit);
         Ok(committed)
     }
@@ -229,7 +236,6 @@ fn list(values: &impl Serialize) -> Value {
 struct Lists<'a> {
     /// All, in the order of their names, but the head, which has a lock of its own; none, if the others are written.
     locked: Vec<String>,
-    expected: Vec<Its>,
     /// Those that are not written.
     checked: Vec<Its>,
     written: Vec<Written>,
@@ -268,14 +274,12 @@ impl<'a> Lists<'a> {
             n: hex(name),
             v: version(expected),
         };
-        let its_all = |all: &[(&Name, Expected)]| {
-            let expected = all.iter().filter(|(_, its)| *its != Expected::Any);
-            expected
-                .map(|(name, expected)| its(name, *expected))
-                .collect()
-        };
         let all: Vec<_> = commit.expectations().collect();
         let checked = &all[..commit.checks.len()];
+        let checked_its = checked
+            .iter()
+            .filter(|(_, expected)| *expected != Expected::Any);
+        let checked_its = checked_its.map(|(name, expected)| its(name, *expected));
         let locks = |all: &[(&Name, Expected)]| {
             let locked = all.iter().filter(|(name, _)| **name != Name::Head);
             locked.map(|(name, _)| hex(name)).collect()
@@ -305,8 +309,7 @@ impl<'a> Lists<'a> {
         });
         Self {
             locked,
-            expected: its_all(&all),
-            checked: its_all(checked),
+            checked: checked_its.collect(),
             written: written.collect(),
             contents,
             messages: messages.collect(),

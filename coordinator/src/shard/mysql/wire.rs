@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ids::Life,
-    shard::{ConnectionId, ShardError, tls},
+    shard::{ConnectionId, ShardError, docs::sql::SCHEMA_VERSION, tls},
 };
 
 /// A connection. It never reconnects.
@@ -111,7 +111,10 @@ impl Wire {
         arguments: Vec<Value>,
     ) -> Result<(Vec<Row>, Row), ShardError> {
         let marks = vec!["?"; arguments.len()].join(", ");
-        let call = format!("CALL `{}_{procedure}`({marks})", self.prefix);
+        let call = format!(
+            "CALL `{}_{procedure}_{SCHEMA_VERSION}`({marks})",
+            self.prefix
+        );
         let answered = self.ask(procedure, async move |conn: &mut Conn| {
             let mut sets = conn.exec_iter(call, arguments).await?;
             let mut rows = Vec::new();

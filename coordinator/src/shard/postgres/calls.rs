@@ -5,10 +5,10 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
+use crate::shard::docs::sql::SCHEMA_VERSION;
+
 /// A function: its name, and the types of its arguments.
 pub(super) struct Function(&'static str, &'static [Type]);
-
-pub(super) const BEGIN_LIFE: Function = Function("begin_life", &[Type::TEXT]);
 
 pub(super) const OPEN: Function = Function("open", &[Type::TEXT, Type::INT8, Type::TEXT]);
 
@@ -31,6 +31,7 @@ pub(super) const COMMIT: Function = Function(
         Type::TEXT,
         Type::INT8,
         Type::TEXT,
+        Type::BOOL,
         Type::INT8,
         Type::INT8,
         Type::INT8,
@@ -64,7 +65,8 @@ impl Function {
         let Self(name, types) = *self;
         let arguments: Vec<String> = (1..=types.len()).map(|place| format!("${place}")).collect();
         let arguments = arguments.join(", ");
-        Call::Whole(format!("SELECT * FROM {schema}.{name}({arguments})"), types)
+        let function = format!("{schema}.{name}_{SCHEMA_VERSION}");
+        Call::Whole(format!("SELECT * FROM {function}({arguments})"), types)
     }
 }
 

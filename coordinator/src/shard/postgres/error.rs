@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Error, error::SqlState};
 
-use crate::shard::{ShardError, tls};
+use crate::shard::{ShardError, docs::sql::SCHEMA_VERSION, tls};
 
 /// The meaning of an error that a statement called `what` met.
 pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> ShardError {
@@ -20,7 +20,10 @@ pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> Shar
     ];
     if is_missing.contains(code) {
         return ShardError::Unusable {
-            reason: format!("{said}: `postgres::create` makes the tables"),
+            reason: format!(
+                "{said}: it lacks the tables, or the functions of version {SCHEMA_VERSION}; as their owner, run: \
+                 ringfence schema postgres | psql"
+            ),
         };
     }
     let is_unprepared = [

@@ -6,7 +6,7 @@
 mod address;
 mod calls;
 mod error;
-mod inbox;
+mod messages;
 mod password;
 mod session;
 mod wire;
@@ -17,8 +17,11 @@ use async_trait::async_trait;
 
 pub use address::{PostgresAddress, PostgresAddressError};
 
-use self::{error::classify, inbox::PostgresInbox, session::PostgresSession, wire::Wire};
-use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
+use self::{error::classify, session::PostgresSession, wire::Wire};
+use super::docs::{
+    DocsShard, FORGET_AFTER, Inbox, Session, Store,
+    sql::{Connector, ListeningSession, SCHEMA_VERSION, SharedConnection},
+};
 use crate::{
     ids::{ClientId, Life},
     limits::{COUNTER_MAX, TABLES_WITHIN},
@@ -52,9 +55,9 @@ impl PostgresOptions {
         }
     }
 
-    /// The name of the table that [`prepare`] looks for.
-    fn life(&self) -> String {
-        format!("{}.life", self.schema())
+    /// The last function that [`create`] makes.
+    fn last_function(&self) -> String {
+        format!("{}.sweep_{SCHEMA_VERSION}", self.schema())
     }
 
     /// How long a statement waits for another one, at most, in milliseconds.
@@ -84,7 +87,7 @@ pub enum Tables {
 }
 
 /// The statements that make the tables and functions in the schema `prefix`. They may be repeated, and keep what is
-/// stored.
+/// stored, and the functions of other releases.
 pub fn schema(prefix: &KeyPrefix, tables: Tables) -> String {
     let unlogged = match tables {
         Tables::Logged => "",
@@ -94,6 +97,7 @@ pub fn schema(prefix: &KeyPrefix, tables: Tables) -> String {
     include_str!("schema.sql")
         .replace("'{schema}'", &literal(prefix.as_str()))
         .replace("{schema}", &quoted(prefix.as_str()))
+        .replace("{version}", SCHEMA_VERSION)
         .replace("{unlogged}", unlogged)
         .replace("{by_key}", BY_KEY)
         .replace("{counter_max}", &COUNTER_MAX.to_string())
@@ -133,7 +137,7 @@ pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), Sha
         .await
 }
 
-/// As [`create`], with logged tables, unless there are tables: then nothing is changed.
+/// As [`create`], with logged tables, unless the functions of this release are there: then nothing is changed.
 ///
 /// # Errors
 ///
@@ -144,10 +148,10 @@ pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), Sha
 /// As [`create`].
 pub async fn prepare(options: &PostgresOptions) -> Result<(), ShardError> {
     let mut wire = Wire::connect(options, options.address.server()).await?;
-    let (look, life) = ("SELECT to_regclass($1) IS NOT NULL", options.life());
-    let found = wire.ask(|client| async move { client.query_one(look, &[&life]).await });
+    let (look, last) = ("SELECT to_regproc($1) IS NOT NULL", options.last_function());
+    let found = wire.ask(|client| async move { client.query_one(look, &[&last]).await });
     let found = found.await?;
-    let found = found.map_err(|error| classify("a look for tables", &wire.address, &error))?;
+    let found = found.map_err(|error| classify("a look for functions", &wire.address, &error))?;
     match found.get(0) {
         true => Ok(()),
         false => create(options, Tables::Logged).await,
@@ -166,20 +170,20 @@ pub fn grants(prefix: &KeyPrefix, role: &str) -> String {
 
 /// A shard on the server that `options` name. Connects to nothing yet.
 pub fn postgres_shard(options: PostgresOptions, random: Arc<Random>) -> DocsShard {
-    DocsShard::new(postgres_store(options), random)
-        .in_few_connections()
-        .in_one_lane()
+    DocsShard::new(postgres_store(options), random).in_few_connections()
 }
 
 /// The store of such a shard.
 pub fn postgres_store(options: PostgresOptions) -> Arc<dyn Store> {
-    Arc::new(PostgresStore { options })
+    let shared = SharedConnection::new(Direct(options.clone()));
+    Arc::new(PostgresStore { options, shared })
 }
 
 /// A store on one server.
 #[derive(Debug)]
 struct PostgresStore {
     options: PostgresOptions,
+    shared: SharedConnection,
 }
 
 #[async_trait]
@@ -188,12 +192,36 @@ impl Store for PostgresStore {
         &self,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Session>, ShardError> {
-        let session = PostgresSession::open(&self.options, former).await?;
+        let Self { options, .. } = self;
+        let session = PostgresSession::open(options, &options.address, former).await?;
         Ok(Box::new(session))
     }
 
+    async fn open_rare(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError> {
+        self.shared.open(former).await
+    }
+
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
-        Ok(Box::new(PostgresInbox::open(&self.options, client).await?))
+        self.shared.listen(client).await
+    }
+}
+
+/// Connects to the server itself: a pooler passes no messages on.
+#[derive(Debug)]
+struct Direct(PostgresOptions);
+
+#[async_trait]
+impl Connector for Direct {
+    async fn connect(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn ListeningSession>, ShardError> {
+        let Self(options) = self;
+        let session = PostgresSession::open(options, options.address.server(), former).await?;
+        Ok(Box::new(session))
     }
 }
 

@@ -1,11 +1,12 @@
 -- The tables and functions of Ringfence on PostgreSQL >= 15. They may be run again, and keep what is stored.
--- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty; {by_key} are settings.
+-- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty; {by_key} are settings. The names of functions end with
+-- the version of this text, {version}: those of other releases stay beside, and use the same tables.
 -- Each function has its own search_path: what others put into theirs is never called. They are in plpgsql: a function in SQL is
 -- planned at each call.
 CREATE SCHEMA IF NOT EXISTS {schema};
 
 -- The server's timeline, which a promotion changes. It is an error on a standby.
-CREATE OR REPLACE FUNCTION {schema}.timeline() RETURNS text
+CREATE OR REPLACE FUNCTION {schema}.timeline_{version}() RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
@@ -17,9 +18,9 @@ END $$;
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.life (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id uuid NOT NULL DEFAULT gen_random_uuid(),
-  timeline text NOT NULL DEFAULT {schema}.timeline()
+  timeline text NOT NULL,
+  started timestamptz
 );
-ALTER TABLE {schema}.life ADD COLUMN IF NOT EXISTS started timestamptz;
 -- The last token.
 CREATE {unlogged} TABLE IF NOT EXISTS {schema}.tokens (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -39,20 +40,20 @@ CREATE {unlogged} TABLE IF NOT EXISTS {schema}.documents (
   ends_ms bigint
 ) WITH (fillfactor = 70);
 
-CREATE OR REPLACE FUNCTION {schema}.clock_ms(at timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION {schema}.clock_ms_{version}(at timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN floor(extract(epoch FROM at) * 1000)::bigint;
 END $$;
 
-CREATE OR REPLACE FUNCTION {schema}.present_life() RETURNS text
+CREATE OR REPLACE FUNCTION {schema}.present_life_{version}() RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN (SELECT l.id::text FROM {schema}.life l
-    WHERE l.timeline = {schema}.timeline() AND (l.started IS NULL OR l.started = pg_postmaster_start_time()));
+    WHERE l.timeline = {schema}.timeline_{version}() AND (l.started IS NULL OR l.started = pg_postmaster_start_time()));
 END $$;
 
-CREATE OR REPLACE FUNCTION {schema}.refuse_isolation() RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.refuse_isolation_{version}() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'inappropriate_isolation_level_for_branch_transaction', MESSAGE = format(
@@ -61,33 +62,33 @@ BEGIN
 END $$;
 
 -- Begins a life unless one is present. Its id is a new one: two standbys of one primary may be promoted to one timeline.
-CREATE OR REPLACE FUNCTION {schema}.begin_life(patience text) RETURNS text
+CREATE OR REPLACE FUNCTION {schema}.begin_life_{version}(patience text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- As all settings here, until the end of the transaction: behind a pooler, the connection is others' after that.
   PERFORM set_config('lock_timeout', patience, true);
-  IF {schema}.present_life() IS NULL THEN
-    INSERT INTO {schema}.life DEFAULT VALUES
+  IF {schema}.present_life_{version}() IS NULL THEN
+    INSERT INTO {schema}.life (timeline) VALUES ({schema}.timeline_{version}())
       ON CONFLICT (one) DO UPDATE SET id = excluded.id, timeline = excluded.timeline, started = NULL
       WHERE life.timeline <> excluded.timeline OR life.started <> pg_postmaster_start_time();
   END IF;
   IF current_setting('fsync') = 'off' THEN
     UPDATE {schema}.life SET started = pg_postmaster_start_time() WHERE started IS NULL;
   END IF;
-  RETURN {schema}.present_life();
+  RETURN {schema}.present_life_{version}();
 END $$;
 
 -- Opens a connection, and ends the former one. Waits for a commit of that one.
-CREATE OR REPLACE FUNCTION {schema}.open(
+CREATE OR REPLACE FUNCTION {schema}.open_{version}(
   former_life text, former bigint, patience text, OUT its_life text, OUT gate bigint, OUT is_durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  at_ms bigint := {schema}.clock_ms(clock_timestamp());
+  at_ms bigint := {schema}.clock_ms_{version}(clock_timestamp());
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM {schema}.refuse_isolation();
+    PERFORM {schema}.refuse_isolation_{version}();
   END IF;
-  its_life := {schema}.begin_life(patience);
+  its_life := {schema}.begin_life_{version}(patience);
   INSERT INTO {schema}.tokens DEFAULT VALUES ON CONFLICT DO NOTHING;
   IF former_life = its_life THEN
     DELETE FROM {schema}.gates WHERE id = former;
@@ -103,17 +104,17 @@ END $$;
 
 -- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is
 -- before that of the snapshot.
-CREATE OR REPLACE FUNCTION {schema}.read(
+CREATE OR REPLACE FUNCTION {schema}.read_{version}(
   its_life text, names bytea[], head bigint, tokens bigint, patience text,
   OUT is_alive boolean, OUT now_ms bigint, OUT last_token bigint, OUT drawn bigint, OUT head_is_stale boolean,
   OUT versions bigint[], OUT contents text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 BEGIN
-  now_ms := {schema}.clock_ms(now());
+  now_ms := {schema}.clock_ms_{version}(now());
   SELECT array_agg(d.version ORDER BY n.place), array_agg(d.content ORDER BY n.place) INTO versions, contents
     FROM unnest(names) WITH ORDINALITY AS n (name, place)
     LEFT JOIN {schema}.documents d ON d.name = n.name;
-  is_alive := coalesce({schema}.present_life() = its_life, false);
+  is_alive := coalesce({schema}.present_life_{version}() = its_life, false);
   head_is_stale := tokens > 0
     AND head IS DISTINCT FROM (SELECT d.version FROM {schema}.documents d WHERE d.name = 'head');
   drawn := 0;
@@ -134,21 +135,21 @@ BEGIN
 END $$;
 
 -- A page of locks, in the order of their names.
-CREATE OR REPLACE FUNCTION {schema}.page(
+CREATE OR REPLACE FUNCTION {schema}.page_{version}(
   its_life text, after bytea, at_most bigint,
   OUT is_alive boolean, OUT now_ms bigint, OUT names bytea[], OUT versions bigint[], OUT contents text[])
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 BEGIN
-  now_ms := {schema}.clock_ms(now());
+  now_ms := {schema}.clock_ms_{version}(now());
   SELECT array_agg(d.name ORDER BY d.name), array_agg(d.version ORDER BY d.name), array_agg(d.content ORDER BY d.name)
     INTO names, versions, contents
     FROM (SELECT * FROM {schema}.documents WHERE name > after AND name < 'lock0' AND content <> ''
           ORDER BY name LIMIT at_most) d;
-  is_alive := coalesce({schema}.present_life() = its_life, false);
+  is_alive := coalesce({schema}.present_life_{version}() = its_life, false);
 END $$;
 
 -- The documents that are not as expected. A version that is NULL: there is no document.
-CREATE OR REPLACE FUNCTION {schema}.stale(
+CREATE OR REPLACE FUNCTION {schema}.stale_{version}(
   checked bytea[], checked_versions bigint[], written bytea[], written_any boolean[], written_versions bigint[])
 RETURNS bytea[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -166,8 +167,8 @@ END $$;
 -- Writes documents if all are as expected, and it is neither too early nor too late. A version that is NULL: there is no
 -- document.
 -- outcome 0: done at done_ms; 1: refused, see stale; 2: another life; 3: the connection was ended.
-CREATE OR REPLACE FUNCTION {schema}.commit(
-  its_life text, gate bigint, patience text, not_before_ms bigint, not_after_ms bigint, new_version bigint,
+CREATE OR REPLACE FUNCTION {schema}.commit_{version}(
+  its_life text, gate bigint, patience text, is_careful boolean, not_before_ms bigint, not_after_ms bigint, new_version bigint,
   at_least bigint, exactly bigint, checked bytea[], checked_versions bigint[],
   written bytea[], written_any boolean[], written_versions bigint[], contents text[], ends bigint[],
   channels text[], messages text[],
@@ -180,7 +181,7 @@ DECLARE
 BEGIN
   -- Otherwise it would not see what was committed while it waited.
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    PERFORM {schema}.refuse_isolation();
+    PERFORM {schema}.refuse_isolation_{version}();
   END IF;
   PERFORM set_config('lock_timeout', patience, true);
   -- A commit that was answered is not lost in a crash, also where the role, the database or the server would have it so.
@@ -194,13 +195,17 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}', 0));
   END IF;
   outcome := 2;
-  IF {schema}.present_life() IS DISTINCT FROM its_life THEN
+  IF {schema}.present_life_{version}() IS DISTINCT FROM its_life THEN
     RETURN;
   END IF;
-  -- Of many commits that change the same document, one is done. The others are refused here, before they lock a row: a
-  -- transaction that locked one waits for the disk, and others wait for it.
   outcome := 1;
-  stale := {schema}.stale(checked, checked_versions, written, written_any, written_versions);
+  -- Of many commits that change the same document, one is done. The others are refused here, before they lock a row: a
+  -- transaction that locked one waits for the disk, and others wait for it. Where there are no others, this would be in vain.
+  IF is_careful THEN
+    stale := {schema}.stale_{version}(checked, checked_versions, written, written_any, written_versions);
+  ELSE
+    stale := {schema}.stale_{version}(checked, checked_versions, '{}', '{}', '{}');
+  END IF;
   IF stale IS NOT NULL THEN
     RETURN;
   END IF;
@@ -215,7 +220,7 @@ BEGIN
   IF cardinality(array_remove(checked, 'head')) > 0 THEN
     PERFORM 1 FROM {schema}.documents d WHERE d.name = ANY (array_remove(checked || written, 'head'))
       ORDER BY d.name FOR UPDATE;
-    stale := {schema}.stale(checked, checked_versions, '{}', '{}', '{}');
+    stale := {schema}.stale_{version}(checked, checked_versions, '{}', '{}', '{}');
     IF stale IS NOT NULL THEN
       PERFORM set_config('synchronous_commit', 'off', true);
       RETURN;
@@ -236,12 +241,13 @@ BEGIN
       ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS inserted = ROW_COUNT;
   END IF;
-  at_ms := {schema}.clock_ms(clock_timestamp());
+  at_ms := {schema}.clock_ms_{version}(clock_timestamp());
   IF updated + inserted < cardinality(written) OR at_ms NOT BETWEEN not_before_ms AND not_after_ms THEN
     IF updated + inserted > 0 THEN
       RAISE EXCEPTION 'the documents have changed, or it is too late' USING ERRCODE = 'serialization_failure';
     END IF;
     PERFORM set_config('synchronous_commit', 'off', true);
+    stale := {schema}.stale_{version}('{}', '{}', written, written_any, written_versions);
     RETURN;
   END IF;
   UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
@@ -258,10 +264,10 @@ BEGIN
 END $$;
 
 -- Deletes documents that ended a while ago, among some after the name; returns where it stopped, or NULL at the end.
-CREATE OR REPLACE FUNCTION {schema}.sweep(after bytea) RETURNS bytea
+CREATE OR REPLACE FUNCTION {schema}.sweep_{version}(after bytea) RETURNS bytea
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 DECLARE
-  forgotten_ms bigint := {schema}.clock_ms(clock_timestamp()) - {forget_after_ms};
+  forgotten_ms bigint := {schema}.clock_ms_{version}(clock_timestamp()) - {forget_after_ms};
   until bytea;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);

@@ -1,36 +1,38 @@
 //! A connection for reads and commits.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use async_trait::async_trait;
 use tokio_postgres::{Error, Row, types::ToSql};
 
 use super::{
-    PostgresOptions,
+    PostgresAddress, PostgresOptions,
     calls::{COMMIT, Call, Function, OPEN, PAGE, READ, SWEEP},
     error::{classify, is_conflict},
     wire::Wire,
 };
 use crate::{
     clock::Moment,
-    ids::{Life, Token},
+    ids::{ClientId, Life, Token},
     name::LockKey,
     shard::{
         ConnectionId, ShardError,
         docs::{
             Commit, Committed, Document, Draw, Expected, Found, Glance, Name, Page, Session,
             TokenChange,
-            sql::{SWEEP_AFTER, SeenClock, committed, in_order, made, version},
+            sql::{LastRefusal, SWEEP_AFTER, SeenClock, committed, in_order, made, version},
         },
     },
 };
 
 /// A connection for reads and commits.
 pub(super) struct PostgresSession {
-    wire: Wire,
+    pub(super) wire: Wire,
     life: Life,
     id: ConnectionId,
-    options: PostgresOptions,
+    pub(super) options: PostgresOptions,
+    /// On which it listens.
+    pub(super) channels: HashMap<String, ClientId>,
     calls: Calls,
     /// How long a request waits for another one, at most, in milliseconds.
     patience: String,
@@ -40,6 +42,7 @@ pub(super) struct PostgresSession {
     /// Where that sweep stopped.
     swept: Vec<u8>,
     clock: SeenClock,
+    refusal: LastRefusal,
 }
 
 struct Calls {
@@ -50,14 +53,15 @@ struct Calls {
 }
 
 impl PostgresSession {
-    /// Connects, ends `former`, and begins the life if there is none.
+    /// Connects to `address`, ends `former`, and begins the life if there is none.
     pub(super) async fn open(
         options: &PostgresOptions,
+        address: &PostgresAddress,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, ShardError> {
-        let mut wire = Wire::connect(options, &options.address).await?;
+        let mut wire = Wire::connect(options, address).await?;
         let schema = options.schema();
-        let is_pooled = options.address.is_pooled();
+        let is_pooled = address.is_pooled();
         let patience = options.patience();
         let (former_life, former) = match former {
             Some((life, id)) => (Some(life.as_str().to_owned()), Some(id.0 as i64)),
@@ -87,12 +91,14 @@ impl PostgresSession {
             life: Life::new(row.get::<_, String>(0)),
             id: ConnectionId(row.get::<_, i64>(1) as u64),
             options: options.clone(),
+            channels: HashMap::new(),
             calls,
             patience,
             is_durable: row.get(2),
             made: 0,
             swept: Vec::new(),
             clock: SeenClock::default(),
+            refusal: LastRefusal::default(),
         })
     }
 
@@ -253,12 +259,14 @@ impl Session for PostgresSession {
         let (life, gate) = (self.life.as_str(), self.id.0 as i64);
         let new_version = commit.version as i64;
         let (patience, call) = (&self.patience, &self.calls.commit);
+        let is_careful = self.refusal.is_recent();
         let sent = SeenClock::sent();
         let done = self.wire.ask(|client| async move {
-            let arguments: [&(dyn ToSql + Sync); 17] = [
+            let arguments: [&(dyn ToSql + Sync); 18] = [
                 &life,
                 &gate,
                 patience,
+                &is_careful,
                 &not_before_ms,
                 &not_after_ms,
                 &new_version,
@@ -276,18 +284,17 @@ impl Session for PostgresSession {
             ];
             call.row(client, &arguments).await
         });
-        match done.await? {
-            Ok(row) => {
-                let committed = self.committed(commit, &row)?;
-                self.clock.see_commit(sent, &committed);
-                Ok(committed)
-            }
+        let committed = match done.await? {
+            Ok(row) => self.committed(commit, &row)?,
             Err(error) if is_conflict(&error) => {
                 let stale = Vec::new();
-                Ok(Committed::Refused { stale })
+                Committed::Refused { stale }
             }
-            Err(error) => Err(self.failed("a commit", &error)),
-        }
+            Err(error) => return Err(self.failed("a commit", &error)),
+        };
+        self.clock.see_commit(sent, &committed);
+        self.refusal.see(&committed);
+        Ok(committed)
     }
 }
 

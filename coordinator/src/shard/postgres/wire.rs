@@ -1,7 +1,6 @@
 //! One physical connection, driven by whoever waits on it.
 
 use std::{
-    collections::VecDeque,
     future::{Future, poll_fn},
     pin::pin,
     task::{Context, Poll},
@@ -18,10 +17,7 @@ use super::{
     PostgresAddress, PostgresOptions,
     error::{classify, is_refused_by_tls},
 };
-use crate::shard::{ShardError, tls::Tls};
-
-/// Most messages kept for a receiver that does not read them.
-const UNREAD_MAX: usize = 4096;
+use crate::shard::{ShardError, docs::sql::UNREAD_MAX, tls::Tls};
 
 /// A connection. It never reconnects.
 pub(super) struct Wire {
@@ -35,7 +31,8 @@ pub(super) struct Wire {
 pub(super) struct Carrier {
     connection: Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
     over: bool,
-    unread: VecDeque<String>,
+    /// Channels and messages.
+    unread: Vec<(String, String)>,
 }
 
 impl Wire {
@@ -101,7 +98,7 @@ impl Wire {
             carrier: Carrier {
                 connection,
                 over: false,
-                unread: VecDeque::new(),
+                unread: Vec::new(),
             },
             address,
             response_timeout: options.response_timeout,
@@ -148,20 +145,21 @@ impl Wire {
         .await;
     }
 
-    /// Waits for the next message.
-    pub(super) async fn message(&mut self) -> Result<String, ShardError> {
-        let Self {
-            carrier, address, ..
-        } = self;
+    /// Waits until a message has arrived, or the connection is seen to have ended.
+    pub(super) async fn has_message(&mut self) {
         poll_fn(|context| {
-            carrier.move_on(context);
-            match carrier.unread.pop_front() {
-                Some(message) => Poll::Ready(Ok(message)),
-                None if carrier.over => Poll::Ready(Err(over(address))),
-                None => Poll::Pending,
+            self.carrier.move_on(context);
+            match self.carrier.over || !self.carrier.unread.is_empty() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
             }
         })
-        .await
+        .await;
+    }
+
+    /// The messages that have arrived, with their channels.
+    pub(super) fn messages(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.carrier.unread)
     }
 }
 
@@ -191,7 +189,8 @@ impl Carrier {
                 Poll::Pending => return,
                 Poll::Ready(Some(Ok(AsyncMessage::Notification(message)))) => {
                     if self.unread.len() < UNREAD_MAX {
-                        self.unread.push_back(message.payload().to_owned());
+                        let channel = message.channel().to_owned();
+                        self.unread.push((channel, message.payload().to_owned()));
                     }
                 }
                 Poll::Ready(Some(Ok(_))) => {}

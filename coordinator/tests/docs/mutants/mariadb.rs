@@ -12,12 +12,12 @@ const MUTANTS: [Mutant<Maria>; 19] = [
         property!(store::in_another_life_nothing_is_committed),
     ),
     (
-        "SELECT ifnull(max(concat(l.id, `{p}_server`())) = its_life, false) INTO is_alive FROM",
+        "SELECT ifnull(max(concat(l.id, `{p}_server_1`())) = its_life, false) INTO is_alive FROM",
         "SELECT true INTO is_alive FROM",
         property!(store::in_another_life_nothing_is_read),
     ),
     (
-        "SELECT ifnull(max(concat(l.id, `{p}_server`())) = its_life, false), now_ms",
+        "SELECT ifnull(max(concat(l.id, `{p}_server_1`())) = its_life, false), now_ms",
         "SELECT true, now_ms",
         property!(store::in_another_life_nothing_is_read),
     ),

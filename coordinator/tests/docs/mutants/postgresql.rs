@@ -11,17 +11,17 @@ use crate::{
 
 const MUTANTS: [Mutant<Postgres>; 21] = [
     (
-        "IF {schema}.present_life() IS DISTINCT FROM its_life THEN",
+        "IF {schema}.present_life_1() IS DISTINCT FROM its_life THEN",
         "IF false THEN",
         property!(store::in_another_life_nothing_is_committed),
     ),
     (
-        "is_alive := coalesce({schema}.present_life() = its_life, false);\n  head_is_stale",
+        "is_alive := coalesce({schema}.present_life_1() = its_life, false);\n  head_is_stale",
         "is_alive := true;\n  head_is_stale",
         property!(store::in_another_life_nothing_is_read),
     ),
     (
-        "is_alive := coalesce({schema}.present_life() = its_life, false);\nEND",
+        "is_alive := coalesce({schema}.present_life_1() = its_life, false);\nEND",
         "is_alive := true;\nEND",
         property!(store::in_another_life_nothing_is_read),
     ),
@@ -106,12 +106,12 @@ const MUTANTS: [Mutant<Postgres>; 21] = [
         property!(store::a_commit_raises_the_last_token_and_lowers_it_only_if_told),
     ),
     (
-        "THEN\n    PERFORM {schema}.refuse_isolation();\n  END IF;\n  its_life",
+        "THEN\n    PERFORM {schema}.refuse_isolation_1();\n  END IF;\n  its_life",
         "THEN\n    PERFORM 1;\n  END IF;\n  its_life",
         property!(pooled::in_an_old_snapshot_nothing_is_opened_or_committed),
     ),
     (
-        "THEN\n    PERFORM {schema}.refuse_isolation();\n  END IF;\n  PERFORM set_config",
+        "THEN\n    PERFORM {schema}.refuse_isolation_1();\n  END IF;\n  PERFORM set_config",
         "THEN\n    PERFORM 1;\n  END IF;\n  PERFORM set_config",
         property!(pooled::in_an_old_snapshot_nothing_is_opened_or_committed),
     ),

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use mysql_async::{Conn, Error, Opts};
+use mysql_async::{Conn, Error, Opts, prelude::Queryable as _};
 use nix::sys::signal::Signal;
 use ringfence_coordinator::spawn::Process;
 use tokio::{io::AsyncWriteExt, process::Command};
@@ -123,6 +123,13 @@ impl MariaDb {
     /// A connection to it.
     pub async fn connect(&self) -> Conn {
         connect(&self.address()).await.unwrap()
+    }
+
+    /// How many connections the role `user` has to it.
+    pub async fn connections_of(&self, user: &str) -> i64 {
+        let count = "SELECT count(*) FROM information_schema.processlist WHERE user = ?";
+        let count = self.connect().await.exec_first(count, (user,)).await;
+        count.unwrap().expect("a row")
     }
 
     /// Has MariaDB's own client run `script`, which may use that client's own commands.

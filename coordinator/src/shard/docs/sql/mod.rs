@@ -1,6 +1,10 @@
 //! What the stores on SQL servers have in common.
 
+mod shared;
+
 use std::time::Duration;
+
+pub(crate) use shared::{Connector, ListeningSession, SharedConnection, UNREAD_MAX};
 
 use super::store::{Commit, Committed, Expected, Glance, Name, Write};
 use crate::{
@@ -8,8 +12,15 @@ use crate::{
     shard::{ShardError, rules::millis},
 };
 
+/// The version of the functions and procedures of both kinds of servers, which ends their names. Each release calls its own. Raise
+/// it with each change of a schema.sql that is released.
+pub(crate) const SCHEMA_VERSION: &str = "1";
+
 /// New documents after which a connection looks for old ones to delete.
 pub(crate) const SWEEP_AFTER: usize = 128;
+
+/// How long commits are careful after one was refused.
+const CAREFUL_FOR: Duration = Duration::from_secs(1);
 
 /// What a connection saw of the clock longer ago says too little: ends would count from much too late a time.
 const SEEN_FOR: Duration = Duration::from_millis(250);
@@ -55,6 +66,25 @@ pub(crate) fn made(committed: &Committed, commit: &Commit) -> usize {
     match committed {
         Committed::Done { .. } => commit.makes(),
         Committed::Refused { .. } => 0,
+    }
+}
+
+/// When a commit of a connection was last refused. While others change the same documents, the server looks at all of them
+/// before it writes any: a transaction that wrote something holds others up.
+#[derive(Debug, Default)]
+pub(crate) struct LastRefusal(Option<Instant>);
+
+impl LastRefusal {
+    pub(crate) fn see(&mut self, committed: &Committed) {
+        if !committed.is_done() {
+            self.0 = Some(BootClock.now());
+        }
+    }
+
+    /// Whether it was lately.
+    pub(crate) fn is_recent(&self) -> bool {
+        let since = self.0.map(|refused| BootClock.now().since(refused));
+        since.is_some_and(|since| since <= CAREFUL_FOR)
     }
 }
 
