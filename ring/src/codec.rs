@@ -5,7 +5,6 @@
 //! version    u8    1
 //! log2 S     u8    1 to 16
 //! replicas   u8    R, 1, 3 or 5
-//! placement  u8    0 quota | 1 classic, followed by points_per_shard u32, seed u64
 //! shards     u16   N, 1 to 1024
 //! N times:         length u8, id, weight u16, length u8, zone; in ascending order of id;
 //!                  a zone of length 0 for none
@@ -17,14 +16,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::limits::SHARDS_MAX;
 use crate::packing::{pack, packed_len, unpack, width};
-use crate::{
-    Membership, Placement, Replicas, RingError, ShardId, SlotCount, Table, Weight, Zone, classic,
-};
+use crate::{Membership, Replicas, RingError, ShardId, SlotCount, Table, Weight, Zone};
 
 const MAGIC: [u8; 4] = *b"RFST";
 const VERSION: u8 = 1;
-const QUOTA: u8 = 0;
-const CLASSIC: u8 = 1;
 
 impl Table {
     /// The table as bytes: its version, its content and a digest. Equal tables have equal bytes.
@@ -32,17 +27,6 @@ impl Table {
         let mut out = MAGIC.to_vec();
         let replicas = self.membership().replicas();
         out.extend([VERSION, self.slots().log2(), replicas.get() as u8]);
-        match self.placement() {
-            Placement::Quota => out.push(QUOTA),
-            Placement::Classic {
-                points_per_shard,
-                seed,
-            } => {
-                out.push(CLASSIC);
-                out.extend(points_per_shard.to_le_bytes());
-                out.extend(seed.to_le_bytes());
-            }
-        }
         out.extend((self.shards().len() as u16).to_le_bytes());
         let weights = self.membership().weights();
         let zones = self.membership().zones();
@@ -63,18 +47,12 @@ impl Table {
     ///
     /// * [`RingError::Magic`], [`RingError::Version`]: not a table, or a newer release's.
     /// * [`RingError::Truncated`], [`RingError::TrailingBytes`], [`RingError::Digest`]: damaged.
-    /// * Anything that a new [`Membership`] or [`Table::bootstrap`] refuses, and
+    /// * Anything that a new [`Membership`] refuses, and
     ///   [`RingError::ShardOrder`], [`RingError::Owner`], [`RingError::ReplicasTogether`],
     ///   [`RingError::Padding`]: intact, but no release writes it.
     pub fn decode(bytes: &[u8]) -> Result<Self, RingError> {
         let raw = Raw::read(bytes)?;
         let membership = raw.membership()?;
-        if let Placement::Classic {
-            points_per_shard, ..
-        } = raw.placement
-        {
-            classic::check(&membership, points_per_shard)?;
-        }
         let shards = membership.shards().len();
         let owners = unpack(raw.packed, raw.all_slots(), width(shards))?;
         if let Some(slot) = owners
@@ -87,7 +65,7 @@ impl Table {
                 shards,
             });
         }
-        let table = Self::new(membership, raw.placement, owners);
+        let table = Self::new(membership, owners);
         table.check_replicas()?;
         Ok(table)
     }
@@ -117,7 +95,6 @@ fn push_name(out: &mut Vec<u8>, name: &str) {
 struct Raw<'a> {
     slots: SlotCount,
     replicas: Replicas,
-    placement: Placement,
     shards: Vec<RawShard<'a>>,
     packed: &'a [u8],
 }
@@ -141,7 +118,6 @@ impl<'a> Raw<'a> {
         RingError::check("log2 of slots", log2.into(), 1, 16)?;
         let slots = SlotCount::new(1 << log2)?;
         let replicas = Replicas::new(reader.u8("replicas")?.into())?;
-        let placement = reader.placement()?;
         let count = usize::from(reader.u16("shards")?);
         RingError::check("shards", count as u64, 1, SHARDS_MAX as u64)?;
         let shards = (0..count)
@@ -150,7 +126,6 @@ impl<'a> Raw<'a> {
         let mut raw = Self {
             slots,
             replicas,
-            placement,
             shards,
             packed: &[],
         };
@@ -219,22 +194,6 @@ impl<'a> Reader<'a> {
             value => Err(RingError::Version {
                 value,
                 newest: VERSION,
-            }),
-        }
-    }
-
-    fn placement(&mut self) -> Result<Placement, RingError> {
-        match self.u8("placement")? {
-            QUOTA => Ok(Placement::Quota),
-            CLASSIC => Ok(Placement::Classic {
-                points_per_shard: self.array("points_per_shard").map(u32::from_le_bytes)?,
-                seed: self.array("seed").map(u64::from_le_bytes)?,
-            }),
-            value => Err(RingError::OutOfRange {
-                field: "placement",
-                value: value.into(),
-                min: QUOTA.into(),
-                max: CLASSIC.into(),
             }),
         }
     }

@@ -50,12 +50,6 @@ pub enum RingError {
         /// Replicas of the target membership.
         target: Replicas,
     },
-    /// The classic ring places no replicas.
-    #[error("replicas is {replicas}, must be 1 on the classic ring")]
-    ReplicasOnClassicRing {
-        /// The number of replicas.
-        replicas: Replicas,
-    },
     /// A number outside its range.
     #[error("{field} is {value}, must be {min} to {max}")]
     OutOfRange {

@@ -1,6 +1,6 @@
 //! Tables between one membership and another, slot by slot.
 
-use crate::{Membership, Placement, Replicas, RingError, ShardId, Slot, Table, classic, spread};
+use crate::{Membership, Replicas, RingError, ShardId, Slot, Table, spread};
 
 impl Table {
     /// The same owners among other members. The new members may own nothing yet, or have other
@@ -10,15 +10,8 @@ impl Table {
     ///
     /// * [`RingError::SlotsChanged`], [`RingError::ReplicasChanged`]: these numbers are fixed.
     /// * [`RingError::OwnerLeft`]: a shard that is not among `members` owns a slot.
-    /// * [`RingError::OutOfRange`]: too many points of the classic ring.
     pub fn among(&self, members: &Membership) -> Result<Self, RingError> {
         self.check_slots(members)?;
-        if let Placement::Classic {
-            points_per_shard, ..
-        } = self.placement()
-        {
-            classic::check(members, points_per_shard)?;
-        }
         let index: Vec<_> = self
             .shards()
             .iter()
@@ -29,7 +22,7 @@ impl Table {
             None => Err(self.owner_left(&self.shards()[usize::from(owner)])),
         };
         let owners = self.owners().iter().map(owner).collect::<Result<_, _>>()?;
-        Ok(Self::new(members.clone(), self.placement(), owners))
+        Ok(Self::new(members.clone(), owners))
     }
 
     /// The same with further replicas of each slot: the slots of new ranks, and no slot moves.
@@ -38,7 +31,6 @@ impl Table {
     ///
     /// * [`RingError::FewerShardsThanReplicas`], [`RingError::FewerZonesThanReplicas`].
     /// * [`RingError::ReplicasChanged`]: the table has more replicas already.
-    /// * [`RingError::ReplicasOnClassicRing`].
     pub fn replicated(&self, replicas: Replicas) -> Result<Self, RingError> {
         let (table, target) = (self.membership().replicas(), replicas);
         if target < table {
@@ -46,14 +38,8 @@ impl Table {
         }
         let zone_of = |id: &ShardId| self.membership().zone(id).cloned();
         let members = self.membership().clone().replicated(replicas, zone_of)?;
-        if let Placement::Classic {
-            points_per_shard, ..
-        } = self.placement()
-        {
-            classic::check(&members, points_per_shard)?;
-        }
         let owners = spread::extended(self, &members);
-        Ok(Self::new(members, self.placement(), owners))
+        Ok(Self::new(members, owners))
     }
 
     /// Refuses members for another number of slots, or of replicas.

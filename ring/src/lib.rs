@@ -12,14 +12,14 @@
 //! # Examples
 //!
 //! ```
-//! use ringfence_ring::{key_hash, Membership, Placement, ShardId, SlotCount, Table, Weight};
+//! use ringfence_ring::{key_hash, Membership, ShardId, SlotCount, Table, Weight};
 //!
 //! let shards = |ids: &[&str]| -> Result<Membership, ringfence_ring::RingError> {
 //!     let shards: Result<Vec<_>, _> =
 //!         ids.iter().map(|id| Ok((ShardId::new(id)?, Weight::ONE))).collect();
 //!     Membership::new(SlotCount::DEFAULT, shards?)
 //! };
-//! let table = Table::bootstrap(&shards(&["a", "b", "c"])?, Placement::Quota)?;
+//! let table = Table::bootstrap(&shards(&["a", "b", "c"])?);
 //! let slot = table.slots().slot_of(key_hash("default", b"order/42"));
 //! println!("order/42 is in slot {slot}, at shard {}", table.owner(slot));
 //!
@@ -30,7 +30,7 @@
 //! # Ok::<(), ringfence_ring::RingError>(())
 //! ```
 
-mod classic;
+mod bootstrap;
 mod codec;
 mod error;
 mod handover;
@@ -38,7 +38,6 @@ mod key;
 pub mod limits;
 mod membership;
 mod packing;
-mod placement;
 mod plan;
 mod quota;
 mod rendezvous;
@@ -53,7 +52,6 @@ mod zone;
 pub use error::RingError;
 pub use key::{KEY_SEED, key_hash};
 pub use membership::Membership;
-pub use placement::Placement;
 pub use plan::{Move, Plan};
 pub use replicas::Replicas;
 pub use shard_id::ShardId;

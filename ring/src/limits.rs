@@ -16,11 +16,5 @@ pub const SHARD_ID_LEN_MAX: usize = 32;
 /// Greatest weight; the least is 1.
 pub const WEIGHT_MAX: u32 = 10_000;
 
-/// Most points of one shard of weight 1 on the classic ring.
-pub const POINTS_PER_SHARD_MAX: u32 = 4096;
-
-/// Most points of all shards together on the classic ring: 64 MiB while it is being built.
-pub const POINTS_MAX: u64 = 1 << 22;
-
 /// Longest name of a zone, in bytes.
 pub const ZONE_LEN_MAX: usize = 32;

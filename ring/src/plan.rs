@@ -1,6 +1,6 @@
 use crate::quota::quotas;
 use crate::rendezvous::Rendezvous;
-use crate::{Membership, Placement, Replicas, RingError, ShardId, Slot, Table, spread};
+use crate::{Membership, Replicas, RingError, ShardId, Slot, Table, spread};
 
 /// A slot that changes its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Move {
 
 /// The moves that turn one table into a table for other shards or weights.
 ///
-/// Depends on the table and the target alone. From a table with [`Placement::Quota`] and one replica
+/// Depends on the table and the target alone. From a table with one replica
 /// of each slot:
 ///
 /// * the moves are as few as its quotas allow, that is [`optimum`](Self::optimum), and no other
@@ -93,24 +93,22 @@ fn surplus(before: &Table, after: &Table, which: impl Fn(Slot) -> bool) -> usize
 }
 
 impl Table {
-    /// The plan from this table to one for `target`, by the table's own placement.
+    /// The plan from this table to one for `target`.
     ///
     /// # Errors
     ///
     /// * [`RingError::SlotsChanged`], [`RingError::ReplicasChanged`]: these numbers are fixed.
-    /// * [`RingError::OutOfRange`]: too many points of the classic ring.
     pub fn plan(&self, target: &Membership) -> Result<Plan, RingError> {
         self.check_slots(target)?;
-        let (owners, order) = match (self.placement(), target.replicas()) {
-            (Placement::Quota, Replicas::One) => (rebalanced(self, target), None),
-            (Placement::Quota, _) => {
+        let (owners, order) = match target.replicas() {
+            Replicas::One => (rebalanced(self, target), None),
+            _ => {
                 let (owners, order) = spread::rebalanced(self, target);
                 (owners, Some(order))
             }
-            (classic @ Placement::Classic { .. }, _) => (classic.owners(target)?, None),
         };
         let order = order.unwrap_or_else(|| target.all_slots().collect());
-        let after = Table::new(target.clone(), self.placement(), owners);
+        let after = Table::new(target.clone(), owners);
         Ok(Plan::between(self, after, order))
     }
 }
@@ -202,7 +200,7 @@ mod tests {
                 .map(|id| (ShardId::new(id).unwrap(), Weight::ONE));
             Membership::new(SlotCount::new(1024).unwrap(), members).unwrap()
         };
-        let before = Table::bootstrap(&members(&["a", "b", "c"]), Placement::Quota).unwrap();
+        let before = Table::bootstrap(&members(&["a", "b", "c"]));
         let after = before.plan(&members(&["a", "b", "c", "d"])).unwrap().table;
         let rendezvous = Rendezvous::new(after.membership());
         let d = after.shards().len() - 1;

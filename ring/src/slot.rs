@@ -115,11 +115,6 @@ impl SlotCount {
         (0..replicas.get() as usize).map(move |rank| Slot(((rank as u32) << self.log2) | position))
     }
 
-    /// First hash of `slot`, which has rank 0.
-    pub(crate) fn start(self, slot: Slot) -> u64 {
-        u64::from(slot.0) << (64 - self.log2)
-    }
-
     /// 1 to 16.
     pub(crate) fn log2(self) -> u8 {
         self.log2

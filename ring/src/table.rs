@@ -1,12 +1,11 @@
 use std::fmt;
 
-use crate::{Membership, Placement, RingError, ShardId, Slot, SlotCount};
+use crate::{Membership, ShardId, Slot, SlotCount};
 
 /// The owner of each slot. Stored, never recomputed, because the locks are there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Table {
     membership: Membership,
-    placement: Placement,
     /// Owner of each slot, as an index into the membership's shards.
     owners: Box<[u16]>,
 }
@@ -14,38 +13,16 @@ pub struct Table {
 impl fmt::Debug for Table {
     /// Without the slots, of which there are thousands.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            membership,
-            placement,
-            ..
-        } = self;
         formatter
             .debug_struct("Table")
-            .field("membership", membership)
-            .field("placement", placement)
+            .field("membership", &self.membership)
             .finish_non_exhaustive()
     }
 }
 
 impl Table {
-    /// The first table of a membership: the same on every machine.
-    ///
-    /// Compares every slot with every shard.
-    ///
-    /// # Errors
-    ///
-    /// [`RingError::OutOfRange`]: points of the classic ring, none or too many.
-    /// [`RingError::ReplicasOnClassicRing`].
-    pub fn bootstrap(membership: &Membership, placement: Placement) -> Result<Self, RingError> {
-        Ok(Self::new(
-            membership.clone(),
-            placement,
-            placement.owners(membership)?,
-        ))
-    }
-
     /// `owners` has one index for each slot, each less than the number of shards.
-    pub(crate) fn new(membership: Membership, placement: Placement, owners: Vec<u16>) -> Self {
+    pub(crate) fn new(membership: Membership, owners: Vec<u16>) -> Self {
         debug_assert_eq!(owners.len(), membership.all_slots().len());
         debug_assert!(
             owners
@@ -54,7 +31,6 @@ impl Table {
         );
         Self {
             membership,
-            placement,
             owners: owners.into(),
         }
     }
@@ -62,11 +38,6 @@ impl Table {
     /// The shards and weights that the table was made for.
     pub fn membership(&self) -> &Membership {
         &self.membership
-    }
-
-    /// The method that made the table and makes its plans.
-    pub fn placement(&self) -> Placement {
-        self.placement
     }
 
     /// The number of slots, before they are multiplied by the replicas.

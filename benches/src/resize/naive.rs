@@ -3,7 +3,7 @@
 use redis::Pipeline;
 use ringfence_client::{LockKey, Namespace, Weight};
 use ringfence_coordinator::{spawn::RedisServer, topology::shard_id};
-use ringfence_ring::{Membership, Placement, SlotCount, Table};
+use ringfence_ring::{Membership, SlotCount, Table};
 use serde::Serialize;
 
 use super::held::key;
@@ -38,7 +38,7 @@ impl Naive {
 fn table(shards: usize) -> Result<Table, Failure> {
     let shards = (0..shards).map(|index| (shard_id(index), Weight::ONE));
     let membership = Membership::new(SlotCount::DEFAULT, shards)?;
-    Ok(Table::bootstrap(&membership, Placement::default())?)
+    Ok(Table::bootstrap(&membership))
 }
 
 /// Takes each of `count` locks at its shard, if nobody has it there. How many it got.

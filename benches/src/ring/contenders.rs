@@ -6,17 +6,10 @@ use std::{
 };
 
 use hashring::HashRing;
-use ringfence_ring::{
-    Membership, Placement, RingError, ShardId, SlotCount, Table, Weight, key_hash,
-};
+use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Table, Weight, key_hash};
 
 /// Points of a shard, where there are any.
 const POINTS: u32 = 100;
-
-const CLASSIC: Placement = Placement::Classic {
-    points_per_shard: POINTS,
-    seed: 1,
-};
 
 /// Finds shards by their number.
 pub(crate) trait Lookup {
@@ -39,8 +32,7 @@ pub(crate) struct Contender {
 /// Everybody, with `shards` shards.
 pub(crate) fn all(shards: usize) -> Result<Vec<Contender>, RingError> {
     Ok(vec![
-        ours("quota", Placement::Quota, shards)?,
-        ours("classic", CLASSIC, shards)?,
+        ours(shards)?,
         hashring("hashring", 1, shards),
         hashring("hashring-100", POINTS, shards),
     ])
@@ -51,12 +43,12 @@ fn name(shard: usize) -> String {
     format!("s{shard:04}")
 }
 
-fn ours(name: &'static str, placement: Placement, shards: usize) -> Result<Contender, RingError> {
-    let table = Table::bootstrap(&members(shards)?, placement)?;
+fn ours(shards: usize) -> Result<Contender, RingError> {
+    let table = Table::bootstrap(&members(shards)?);
     let plan = table.plan(&members(shards + 1)?)?;
     let most = table.quotas().into_iter().max().unwrap_or(0);
     Ok(Contender {
-        name,
+        name: "quota",
         slots_max_over_mean: Some(f64::from(most) * shards as f64 / f64::from(table.slots().get())),
         plan_over_optimum: Some(plan.moves().len() as f64 / plan.optimum() as f64),
         with_one_more: Box::new(plan.table().clone()),

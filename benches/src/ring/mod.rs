@@ -1,8 +1,7 @@
 //! Key to shard: how long a lookup takes, how evenly keys fall, how many move when a shard comes.
 //!
-//! Four contenders at each number of shards: our table as it is by default (`quota`), our table
-//! laid out as the classic ring (`classic`), the hashring crate with one point a shard as it comes
-//! (`hashring`), and with as many points as ours has (`hashring-100`). Each is timed in turn, in
+//! Three contenders at each number of shards: our table (`quota`), and the hashring crate, a classic ring, with one point a
+//! shard as it comes (`hashring`), and with a hundred (`hashring-100`). Each is timed in turn, in
 //! slices, in every round. `lookup` starts from the key's hash; for the hashring crate that means a
 //! hasher that hands it on. `with hash` starts from namespace and key; there the hashring crate has
 //! its own SipHash.

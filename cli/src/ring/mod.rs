@@ -3,7 +3,6 @@
 mod change;
 mod init;
 mod namespace;
-mod picture;
 mod plan;
 mod progress;
 mod readdress;
@@ -16,7 +15,7 @@ mod verbs;
 mod view;
 mod watch;
 
-use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use nix::sys::signal::Signal;
@@ -61,10 +60,6 @@ pub(crate) enum Command {
     /// names one of them uses all of them. Founding again changes nothing.
     Init(Init),
     /// Show the topology: its shards, their state, and the resize under way, if any
-    ///
-    /// Also draws the ring: each shard's share of the slots is an arc, in colours at a terminal
-    /// unless NO_COLOR is set, otherwise in letters. Migrating slots are striped in the colours of
-    /// both shards, or have the capital letter of the shard that they go to.
     Show(Show),
     /// Show the effect of a resize: the slots that move, and the shares before and after
     ///
@@ -175,11 +170,6 @@ pub(crate) enum RingError {
     Signals(#[source] std::io::Error),
     #[error("cannot write to stdout")]
     Unshown(#[source] std::io::Error),
-    #[error("cannot write {path}")]
-    Undrawn {
-        path: PathBuf,
-        source: std::io::Error,
-    },
 }
 
 impl RingError {

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -21,8 +20,6 @@ use crate::table::{Table, grouped, percent};
 /// A topology, and the states of its shards.
 #[derive(Debug, Serialize)]
 pub(crate) struct View {
-    #[serde(skip)]
-    pub(super) topology: Arc<Topology>,
     done: Done,
     #[serde(rename = "topology")]
     id: String,
@@ -250,7 +247,6 @@ impl View {
                 }
                 _ => [client.warnings(), &silent].concat(),
             },
-            topology,
         })
     }
 }

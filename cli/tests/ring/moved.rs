@@ -211,10 +211,10 @@ async fn a_mover_that_is_killed_is_followed_by_another() {
         0,
         "it was not touched"
     );
-    let picture = ring(&servers, &["show"]).stdout;
+    let plain = ring(&servers, &["show"]).stdout;
     assert!(
-        picture.contains("resize under way: a 1, b 1 → a 1, b 1, new 1"),
-        "{picture}"
+        plain.contains("resize under way: a 1, b 1 → a 1, b 1, new 1"),
+        "{plain}"
     );
 
     let resumed = last(&ring(&servers, &["resume", "--json"]));

@@ -1,12 +1,10 @@
 //! The output of `show` and `plan`.
 
-use std::{fs, process::Command};
-
 use ringfence_test_support::Servers;
 use serde_json::{Value, json};
 
 use super::{each, everything, founded, ring, told};
-use crate::binary::{output, ringfence};
+use crate::binary::ringfence;
 
 #[tokio::test]
 async fn show_describes_the_ring() {
@@ -19,40 +17,9 @@ async fn show_describes_the_ring() {
     assert_eq!(each(shards, "membership"), ["member"; 3]);
     assert_eq!(each(shards, "slots"), [5_462, 5_461, 5_461]);
 
-    let picture = ring(&servers, &["show", "--width", "20"]);
-    assert_eq!((picture.code, &*picture.stderr), (0, ""), "{picture:?}");
-    assert!(picture.stdout.contains("ccccaaaa"), "{picture:?}");
-    assert!(
-        !picture.stdout.contains('\u{1b}'),
-        "no terminal, no colours"
-    );
-    let plain = ring(&servers, &["show", "--width", "0"]);
+    let plain = ring(&servers, &["show"]);
+    assert_eq!((plain.code, &*plain.stderr), (0, ""), "{plain:?}");
     assert!(plain.stdout.starts_with("topology "), "{plain:?}");
-}
-
-#[tokio::test]
-async fn show_draws_the_ring_into_a_file() {
-    let servers = founded(2, 0).await;
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("ring.svg");
-    let file = file.to_str().unwrap();
-    let shown = told(&ring(&servers, &["show", "--json", "--svg", file]));
-    let drawn = fs::read_to_string(file).unwrap();
-    assert!(
-        drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"),
-        "{drawn}"
-    );
-    assert!(
-        drawn.contains(shown["topology"].as_str().unwrap()),
-        "{drawn}"
-    );
-
-    let nowhere = ring(&servers, &["show", "--svg", "/nowhere/ring.svg"]);
-    assert_eq!(nowhere.code, 1, "{nowhere:?}");
-    assert!(
-        nowhere.stderr.contains("cannot write /nowhere/ring.svg"),
-        "{nowhere:?}"
-    );
 }
 
 #[tokio::test]
@@ -143,31 +110,6 @@ async fn plans_that_are_impossible_are_refused_by_name() {
         assert!(!refused.stderr.contains("s3cret"), "{refused:?}");
     }
     assert_eq!(everything(&servers).await, before);
-}
-
-#[tokio::test]
-async fn colours_are_for_terminals_that_want_them() {
-    let servers = founded(2, 0).await;
-    let url = &servers.urls()[0];
-    let shown = |environment: &[(&str, &str)]| {
-        let exe = env!("CARGO_BIN_EXE_ringfence");
-        let line = format!("'{exe}' ring show --redis {url}");
-        let mut script = Command::new("script");
-        script
-            .args(["-qec", &line, "/dev/null"])
-            .env_remove("NO_COLOR");
-        let shown = output(
-            script
-                .env("TERM", "xterm")
-                .envs(environment.iter().copied()),
-        );
-        assert_eq!(shown.code, 0, "{shown:?}");
-        shown.stdout
-    };
-    assert!(shown(&[]).contains("\x1b[38;5;"));
-    assert!(!shown(&[("NO_COLOR", "1")]).contains('\u{1b}'));
-    assert!(!shown(&[("TERM", "dumb")]).contains('\u{1b}'));
-    assert!(shown(&[("NO_COLOR", "")]).contains("\x1b[38;5;"));
 }
 
 #[tokio::test]

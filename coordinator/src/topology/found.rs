@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight, Zone};
+use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Table, Weight, Zone};
 
 use super::{Constants, Home, Namespaces, ShardEntry, ShardName, Status, Topology, TopologyError};
 use crate::ids::{ClientId, Epoch, Incarnation, Life, MapVersion};
@@ -142,7 +142,7 @@ fn table(
     let membership = Membership::new(slots, weights)
         .and_then(|members| members.replicated(namespaces.most(), zone_of))
         .map_err(refused)?;
-    Table::bootstrap(&membership, Placement::default()).map_err(refused)
+    Ok(Table::bootstrap(&membership))
 }
 
 /// The `index`th shard's id: a to z, then aa, ab and so on.

@@ -18,6 +18,7 @@ mod zookeeper;
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     etcd::EtcdOptions,
@@ -32,7 +33,7 @@ use ringfence_coordinator::{
     zookeeper::ZookeeperOptions,
 };
 use ringfence_test_support::database::postgresql::PostgreSql;
-use tokio::time::timeout;
+use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
     docs_fixture::Docs, etcd_fixture::OnEtcd, mariadb_fixture::Maria, postgres_fixture::Postgres,
@@ -82,6 +83,40 @@ async fn a_server_that_is_not_there_is_asked_once_whatever_its_kind() {
         let connected = connected.unwrap_or_else(|_| panic!("{} is asked on", server.address()));
         let error = connected.expect_err("nothing is there");
         assert!(error.is_retryable(), "{error}");
+    }
+}
+
+/// A process has many users of the connection for rare requests. They do not wait for one attempt each to reach a server.
+#[tokio::test]
+async fn those_that_share_a_connection_share_the_attempts_to_open_it() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let connect_timeout = Duration::from_millis(300);
+    let postgres = PostgresOptions {
+        connect_timeout,
+        ..PostgresOptions::new(format!("postgres://u@127.0.0.1:{port}/db").parse().unwrap())
+    };
+    let mysql = MysqlOptions {
+        connect_timeout,
+        ..MysqlOptions::new(format!("mysql://u@127.0.0.1:{port}/db").parse().unwrap())
+    };
+    let random = Arc::new(Random::from_os());
+    for server in [ServerOptions::from(postgres), mysql.into()] {
+        let shard = server.shard(&random);
+        let users = (0..8).map(|_| shard.connect_control(None));
+        let mut attempts = Vec::new();
+        let count = async {
+            loop {
+                attempts.push(silent.accept().await.unwrap());
+            }
+        };
+        tokio::select! {
+            biased;
+            refused = join_all(users) => assert!(refused.iter().all(Result::is_err)),
+            () = count => {}
+        }
+        let attempts = attempts.len();
+        assert!((1..=2).contains(&attempts), "{attempts} attempts");
     }
 }
 

@@ -1,23 +1,22 @@
 //! Tables as bytes: what was written is read, and nothing else is.
 
 use proptest::prelude::*;
-use ringfence_ring::{Placement, RingError, Table};
+use ringfence_ring::{RingError, Table};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Shards, alike, any_placement, id, light_shards, membership, table};
+use super::{Shards, alike, id, membership, shards, table};
 
 /// Two shards, `a` of weight 1 and `b` of weight 2, 8 slots.
 ///
-/// Offsets: magic 0, version 4, log2 S 5, replicas 6, placement 7, shards 8, length 10, "a" 11,
-/// weight 12, zone length 14, length 15, "b" 16, weight 17, zone length 19, owners 20, digest 21,
-/// end 29.
+/// Offsets: magic 0, version 4, log2 S 5, replicas 6, shards 7, length 9, "a" 10, weight 11, zone length 13,
+/// length 14, "b" 15, weight 16, zone length 18, owners 19, digest 20, end 28.
 fn small() -> Vec<u8> {
     let bytes = table(&membership(
         8,
         &Shards::from([("a".into(), 1), ("b".into(), 2)]),
     ))
     .encode();
-    assert_eq!(bytes.len(), 29);
+    assert_eq!(bytes.len(), 28);
     bytes
 }
 
@@ -39,13 +38,12 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 proptest! {
     #[test]
     fn encoding_and_decoding_agree(
-        first in light_shards(),
-        second in light_shards(),
-        placement in any_placement(),
+        first in shards(12),
+        second in shards(12),
         log2 in 4..=8_u32,
     ) {
         let slots = 1 << log2;
-        let table = Table::bootstrap(&membership(slots, &first), placement).unwrap();
+        let table = table(&membership(slots, &first));
         prop_assert_eq!(&Table::decode(&table.encode()).unwrap(), &table);
         let planned = table.plan(&membership(slots, &second)).unwrap().table().clone();
         prop_assert_eq!(Table::decode(&planned.encode()).unwrap(), planned);
@@ -55,7 +53,7 @@ proptest! {
     fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(Table::decode(&bytes).is_err());
         // Behind a valid beginning and before a valid digest, the content is what decides.
-        for keep in [5, 6, 7, 8, 10] {
+        for keep in [5, 6, 7, 9] {
             let mut bytes = [&small()[..keep], &bytes, &[0; 8]].concat();
             bytes = sealed(bytes);
             if let Ok(table) = Table::decode(&bytes) {
@@ -100,13 +98,13 @@ fn each_kind_of_damage_has_its_error() {
     let mut longer = small();
     longer.push(0);
     let trailing = RingError::TrailingBytes {
-        len: 30,
-        expected: 29,
+        len: 29,
+        expected: 28,
     };
     assert_eq!(Table::decode(&longer), Err(trailing));
 
     let mut damaged = small();
-    damaged[20] ^= 1;
+    damaged[19] ^= 1;
     let error = Table::decode(&damaged).unwrap_err();
     assert!(matches!(error, RingError::Digest { .. }), "{error}");
 
@@ -140,30 +138,29 @@ fn content_that_no_release_writes_is_refused() {
     assert_eq!(forged(&[(5, 0)]), out_of_range("log2 of slots", 0, 1, 16));
     assert_eq!(forged(&[(5, 17)]), out_of_range("log2 of slots", 17, 1, 16));
     assert_eq!(forged(&[(6, 4)]), Err(RingError::Replicas { value: 4 }));
-    assert_eq!(forged(&[(7, 2)]), out_of_range("placement", 2, 0, 1));
-    assert_eq!(forged(&[(8, 0)]), out_of_range("shards", 0, 1, 1024));
+    assert_eq!(forged(&[(7, 0)]), out_of_range("shards", 0, 1, 1024));
     assert_eq!(
-        forged(&[(8, 0xff), (9, 0xff)]),
+        forged(&[(7, 0xff), (8, 0xff)]),
         out_of_range("shards", 65_535, 1, 1024)
     );
-    assert_eq!(forged(&[(12, 0)]), out_of_range("weight", 0, 1, 10_000));
+    assert_eq!(forged(&[(11, 0)]), out_of_range("weight", 0, 1, 10_000));
     assert_eq!(
-        forged(&[(13, 0xff)]),
+        forged(&[(12, 0xff)]),
         out_of_range("weight", 65_281, 1, 10_000)
     );
     assert_eq!(
-        forged(&[(11, b'A')]),
+        forged(&[(10, b'A')]),
         Err(RingError::ShardId { value: "A".into() })
     );
     assert_eq!(
-        forged(&[(16, b'a')]),
+        forged(&[(15, b'a')]),
         Err(RingError::DuplicateShard { id: id("a") })
     );
     let order = RingError::ShardOrder {
         id: id("b"),
         previous: id("c"),
     };
-    assert_eq!(forged(&[(11, b'c')]), Err(order));
+    assert_eq!(forged(&[(10, b'c')]), Err(order));
 }
 
 #[test]
@@ -184,7 +181,7 @@ fn an_owner_beyond_the_shards_is_refused() {
 }
 
 #[test]
-fn padding_and_too_many_points_are_refused() {
+fn padding_is_refused() {
     let mut bytes = table(&membership(
         2,
         &Shards::from([("a".into(), 1), ("b".into(), 2)]),
@@ -196,25 +193,6 @@ fn padding_and_too_many_points_are_refused() {
     assert!(
         matches!(error, RingError::Padding { value: 0b10_0000 }),
         "{error:?}"
-    );
-
-    let classic = Placement::Classic {
-        points_per_shard: 1,
-        seed: 0,
-    };
-    let shards = membership(2, &Shards::from([("a".into(), 1)]));
-    let mut bytes = Table::bootstrap(&shards, classic).unwrap().encode();
-    bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-    let error = Table::decode(&sealed(bytes)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            RingError::OutOfRange {
-                field: "points_per_shard",
-                ..
-            }
-        ),
-        "{error}"
     );
 }
 

@@ -1,10 +1,8 @@
 //! Each refusal names the field, the value and the limit.
 
-use ringfence_ring::{
-    Membership, Placement, Replicas, RingError, ShardId, SlotCount, Table, Weight, Zone,
-};
+use ringfence_ring::{Membership, Replicas, RingError, ShardId, SlotCount, Weight, Zone};
 
-use super::{Shards, alike, id, membership, table};
+use super::{alike, id, table};
 
 fn members(names: &[&str]) -> Vec<(ShardId, Weight)> {
     names.iter().map(|name| (id(name), Weight::ONE)).collect()
@@ -19,15 +17,6 @@ fn messages_name_the_field_the_value_and_the_limit() {
     let two = SlotCount::new(2).unwrap();
     let table = table(&alike(8, 3));
     let one_zone = |_: &ShardId| Some(Zone::new("eu").unwrap());
-    let classic = |points_per_shard| {
-        Table::bootstrap(
-            &alike(8, 3),
-            Placement::Classic {
-                points_per_shard,
-                seed: 0,
-            },
-        )
-    };
     for (actual, expected) in [
         (message(Weight::new(0)), "weight is 0, must be 1 to 10000"),
         (
@@ -72,14 +61,6 @@ fn messages_name_the_field_the_value_and_the_limit() {
             message(alike(8, 3).replicated(Replicas::Three, one_zone)),
             "zones is 1, must be at least the number of replicas, 3",
         ),
-        (
-            message(classic(0)),
-            "points_per_shard is 0, must be 1 to 4096",
-        ),
-        (
-            message(classic(4097)),
-            "points_per_shard is 4097, must be 1 to 4096",
-        ),
     ] {
         assert_eq!(actual, expected);
     }
@@ -90,11 +71,6 @@ fn changes_of_a_table_are_refused_in_words() {
     let table = table(&alike(8, 3));
     let slot = table.slots().slot(0).unwrap();
     let replicated = table.replicated(Replicas::Three).unwrap();
-    let placement = Placement::Classic {
-        points_per_shard: 1,
-        seed: 0,
-    };
-    let classic = Table::bootstrap(&alike(8, 3), placement).unwrap();
     for (actual, expected) in [
         (
             message(table.plan(&alike(16, 3))),
@@ -120,24 +96,9 @@ fn changes_of_a_table_are_refused_in_words() {
             message(replicated.replicated(Replicas::One)),
             "replicas is 1 in the target, must be 3 as in the table",
         ),
-        (
-            message(classic.replicated(Replicas::Three)),
-            "replicas is 3, must be 1 on the classic ring",
-        ),
     ] {
         assert_eq!(actual, expected);
     }
-}
-
-#[test]
-fn the_points_of_all_shards_together_are_bounded() {
-    let heavy = membership(8, &Shards::from([("a".into(), 10_000)]));
-    let classic = Placement::Classic {
-        points_per_shard: 4096,
-        seed: 0,
-    };
-    let expected = "points of all shards is 40960000, must be 1 to 4194304";
-    assert_eq!(message(Table::bootstrap(&heavy, classic)), expected);
 }
 
 #[test]

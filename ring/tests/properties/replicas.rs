@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use ringfence_ring::{
-    Membership, Placement, Replicas, RingError, ShardId, Slot, SlotCount, Table, Weight, Zone,
+    Membership, Replicas, RingError, ShardId, Slot, SlotCount, Table, Weight, Zone,
 };
 
 use super::{alike, id, table};
@@ -74,7 +74,7 @@ proptest! {
         match members(64, replicas, &all) {
             Ok(members) => {
                 prop_assert!(zones.len() >= needed);
-                let table = Table::bootstrap(&members, Placement::Quota).unwrap();
+                let table = Table::bootstrap(&members);
                 check_apart(&table);
                 prop_assert_eq!(table.all_slots().len(), 64 * needed);
             }
@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn rank_0_is_the_table_without_replicas(all in any_members(), replicas in any_replicas()) {
         let Ok(members) = members(64, replicas, &all) else { return Ok(()) };
-        let replicated = Table::bootstrap(&members, Placement::Quota).unwrap();
+        let replicated = Table::bootstrap(&members);
         let plain = super::membership(64, &all.iter().map(|(id, (weight, _))| (id.clone(), *weight)).collect());
         let plain = table(&plain);
         prop_assert_eq!(&owners(&replicated)[..64], &owners(&plain));
@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn more_replicas_move_nothing(all in any_members()) {
         let Ok(three) = members(64, Replicas::Three, &all) else { return Ok(()) };
-        let three = Table::bootstrap(&three, Placement::Quota).unwrap();
+        let three = Table::bootstrap(&three);
         let Ok(five) = three.replicated(Replicas::Five) else { return Ok(()) };
         check_apart(&five);
         prop_assert_eq!(&owners(&five)[..192], &owners(&three));
@@ -124,7 +124,7 @@ proptest! {
         }
         let Ok(first) = members(64, replicas, &before) else { return Ok(()) };
         let Ok(target) = members(64, replicas, &after) else { return Ok(()) };
-        let first = Table::bootstrap(&first, Placement::Quota).unwrap();
+        let first = Table::bootstrap(&first);
         let plan = first.plan(&target).unwrap();
         check_apart(plan.table());
         prop_assert!(plan.moves().len() >= plan.optimum());
@@ -156,7 +156,7 @@ proptest! {
     #[test]
     fn encoding_and_decoding_agree(all in any_members(), replicas in any_replicas()) {
         let Ok(members) = members(64, replicas, &all) else { return Ok(()) };
-        let table = Table::bootstrap(&members, Placement::Quota).unwrap();
+        let table = Table::bootstrap(&members);
         prop_assert_eq!(Table::decode(&table.encode()).unwrap(), table);
     }
 }
@@ -189,7 +189,7 @@ fn changes(
         };
         members(slots, replicas, &(0..count).map(member).collect()).unwrap()
     };
-    let mut table = Table::bootstrap(&of(least), Placement::Quota).unwrap();
+    let mut table = Table::bootstrap(&of(least));
     let mut changes = Changes {
         moves: 0,
         optimum: 0,
@@ -277,7 +277,7 @@ fn slots_have_ranks() {
 #[test]
 fn two_replicas_at_one_shard_are_refused() {
     let members = alike(8, 3).replicated(Replicas::Three, |_| None).unwrap();
-    let table = Table::bootstrap(&members, Placement::Quota).unwrap();
+    let table = Table::bootstrap(&members);
     let mut together = table.clone();
     let last = together.all_slots().next_back().unwrap();
     let first = together.slots().slot(7).unwrap();

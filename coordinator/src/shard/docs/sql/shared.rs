@@ -7,6 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
     task::JoinSet,
+    time::Instant,
 };
 
 use crate::{
@@ -64,6 +65,8 @@ struct Present {
     connection: Option<Arc<Connection>>,
     /// The last one that was opened: the next one ends it.
     last: Option<(Life, ConnectionId)>,
+    /// When the last attempt to open one began, if that failed.
+    failed: Option<(Instant, ShardError)>,
 }
 
 /// The connection, as its users see it. A task of its own has it: a request of which the caller does other work, or is
@@ -126,6 +129,7 @@ impl SharedConnection {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Arc<Connection>, ShardError> {
         let Self { connector, present } = self.clone();
+        let asked = Instant::now();
         // Another caller may wait for this one while it does other work.
         let mut task = JoinSet::new();
         task.spawn(async move {
@@ -138,7 +142,16 @@ impl SharedConnection {
                     return Ok(connection);
                 }
             }
-            let session = connector.connect(present.last.clone().or(former)).await?;
+            // Callers do not wait for one attempt each.
+            if let Some((began, error)) = &present.failed
+                && *began >= asked
+            {
+                return Err(error.clone());
+            }
+            let began = Instant::now();
+            let connected = connector.connect(present.last.clone().or(former)).await;
+            let session =
+                connected.inspect_err(|error| present.failed = Some((began, error.clone())))?;
             present.last = Some((session.life().clone(), session.id()));
             let connection = Arc::new(Connection::of(session));
             present.connection = Some(connection.clone());
