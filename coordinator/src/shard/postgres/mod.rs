@@ -106,8 +106,8 @@ pub fn schema(prefix: &KeyPrefix, tables: Tables) -> String {
 
 /// The settings of the functions that find documents by their names: by the index, whatever the server believes about the
 /// size of the table, and by one plan.
-const BY_KEY: &str = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off \
-                      SET plan_cache_mode = force_generic_plan";
+const BY_KEY: &str = "SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off \
+                      SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan";
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))

@@ -268,14 +268,17 @@ CREATE OR REPLACE FUNCTION {schema}.sweep_{version}(after bytea) RETURNS bytea
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp {by_key} AS $$
 DECLARE
   forgotten_ms bigint := {schema}.clock_ms_{version}(clock_timestamp()) - {forget_after_ms};
-  until bytea;
+  seen bytea[];
+  forgotten bytea[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT p.name INTO until
-    FROM (SELECT name FROM {schema}.documents WHERE name > after ORDER BY name LIMIT 512) p
-    ORDER BY p.name DESC LIMIT 1;
-  DELETE FROM {schema}.documents WHERE name IN (
-    SELECT name FROM {schema}.documents WHERE name > after AND name <= until AND ends_ms < forgotten_ms
-    FOR UPDATE SKIP LOCKED);
-  RETURN until;
+  SELECT array_agg(p.name ORDER BY p.name), array_agg(p.name) FILTER (WHERE p.ends_ms < forgotten_ms)
+    INTO seen, forgotten
+    FROM (SELECT name, ends_ms FROM {schema}.documents WHERE name > after ORDER BY name LIMIT 512) p;
+  IF forgotten IS NOT NULL THEN
+    DELETE FROM {schema}.documents WHERE name IN (
+      SELECT name FROM {schema}.documents WHERE name = ANY (forgotten) AND ends_ms < forgotten_ms
+      FOR UPDATE SKIP LOCKED);
+  END IF;
+  RETURN seen[cardinality(seen)];
 END $$;
